@@ -1,0 +1,1 @@
+//! Compiles models to native code in build scripts.

@@ -1,0 +1,2 @@
+#![no_std]
+//! Runtime of ahead-of-time compiled IRModules.
