@@ -1,0 +1,1 @@
+//! Relax and TensorIR.
