@@ -1,1 +1,4 @@
 //! Compiles models to native code in build scripts.
+
+pub mod pass;
+pub mod passes;

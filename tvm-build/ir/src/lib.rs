@@ -1,1 +1,17 @@
-//! Relax and TensorIR.
+//! Relax and TensorIR: the types of the three levels, the op table, integer arithmetic, TVMScript text, verifiers and
+//! the reference interpreter. No file, process or environment access.
+
+pub mod arith;
+pub mod attrs;
+pub mod constant;
+pub mod diag;
+pub mod dtype;
+pub mod lowered;
+pub mod module;
+pub mod name;
+pub mod ops;
+pub mod prim;
+pub mod relax;
+pub mod span;
+pub mod target;
+pub mod tir;

@@ -1,0 +1,6 @@
+//! TensorIR passes: one file a pass.
+
+use crate::pass::Pass;
+
+/// Sorted by name.
+pub static PASSES: &[&Pass] = &[];
