@@ -1,0 +1,4 @@
+//! Readers of model formats.
+
+pub(crate) mod file;
+pub mod onnx;
