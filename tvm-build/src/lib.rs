@@ -1,5 +1,9 @@
 //! Compiles models to native code in build scripts.
 
 pub mod import;
+#[cfg(feature = "cli")]
+pub mod npy;
+#[cfg(feature = "cli")]
+pub mod npz;
 pub mod pass;
 pub mod passes;

@@ -1,0 +1,342 @@
+//! NumPy's `.npy` arrays.
+
+use tvm_ir::dtype::{DType, TypeCode};
+
+/// An array in main memory: compact, row-major, little endian.
+///
+/// Invariant of what is read, and to be kept for what is written: `data` holds exactly what `dtype` and `shape`
+/// ask for (4-bit types packed two to a byte).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first; empty for a scalar.
+    pub shape: Vec<u64>,
+    /// The elements.
+    pub data: Vec<u8>,
+}
+
+/// Longest header that is read.
+const MAX_HEADER: usize = 1 << 16;
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Reads an array. Big-endian and column-major arrays are brought into this system's order. The error is a
+/// sentence; malformed headers, sizes that do not fit and types without a counterpart are errors.
+pub fn read(bytes: &[u8]) -> Result<Array, String> {
+    let cut = || "not a .npy array: it is cut short".to_owned();
+    let rest = bytes.strip_prefix(MAGIC).ok_or("not a .npy array: it does not start as one")?;
+    let (version, rest) = rest.split_at_checked(2).ok_or_else(cut)?;
+    let (length, rest) = match version[0] {
+        1 => rest.split_first_chunk::<2>().map(|(n, rest)| (usize::from(u16::from_le_bytes(*n)), rest)),
+        2 | 3 => rest
+            .split_first_chunk::<4>()
+            .map(|(n, rest)| (usize::try_from(u32::from_le_bytes(*n)).unwrap_or(usize::MAX), rest)),
+        other => return Err(format!("version {other} of the .npy format is unknown")),
+    }
+    .ok_or_else(cut)?;
+    if length > MAX_HEADER {
+        return Err(format!("not a .npy array: its header takes {length} bytes"));
+    }
+    let (header, data) = rest.split_at_checked(length).ok_or_else(cut)?;
+    let header = Header::parse(header)?;
+    let count = header.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
+    let wanted = count.and_then(|n| header.dtype.storage_bytes(n));
+    if wanted != Some(data.len() as u64) {
+        return Err(format!(
+            "shape {:?} of {} does not fit the {} bytes of the array",
+            header.shape,
+            header.dtype,
+            data.len()
+        ));
+    }
+    let mut data = if header.fortran { to_row_major(data, &header) } else { data.to_vec() };
+    let width = header.width();
+    if header.big_endian && width > 0 {
+        data.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+    }
+    if header.dtype.is_bool() && data.iter().any(|&b| b > 1) {
+        return Err("a bool is neither 0 nor 1".to_owned());
+    }
+    Ok(Array { dtype: header.dtype, shape: header.shape, data })
+}
+
+/// Writes an array. Types that NumPy does not have are written as NumPy extensions do: bfloat16 and 8-bit floats
+/// as raw bytes (`|V2`, `|V1`), 4-bit integers as bytes. Vectors and handles have no form and are an error.
+pub fn write(array: &Array) -> Result<Vec<u8>, String> {
+    let dtype = array.dtype;
+    let count = array.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
+    if count.and_then(|n| dtype.storage_bytes(n)) != Some(array.data.len() as u64) {
+        return Err(format!("shape {:?} of {dtype} does not fit {} bytes", array.shape, array.data.len()));
+    }
+    let descr = match (dtype.code, dtype.bits, dtype.lanes) {
+        (TypeCode::Bool, _, 1) => "|b1".to_owned(),
+        (TypeCode::Int, 4 | 8, 1) => "|i1".to_owned(),
+        (TypeCode::UInt, 4 | 8, 1) => "|u1".to_owned(),
+        (TypeCode::Int, bits @ (16 | 32 | 64), 1) => format!("<i{}", bits / 8),
+        (TypeCode::UInt, bits @ (16 | 32 | 64), 1) => format!("<u{}", bits / 8),
+        (TypeCode::Float, bits, 1) => format!("<f{}", bits / 8),
+        (TypeCode::Complex, bits, 1) => format!("<c{}", bits / 8),
+        (TypeCode::BFloat, 16, 1) => "|V2".to_owned(),
+        (_, 8, 1) if dtype.is_float() => "|V1".to_owned(),
+        _ => return Err(format!("NumPy has no form for {dtype}")),
+    };
+    let shape = match &array.shape[..] {
+        [only] => format!("({only},)"),
+        dims => format!("({})", dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    // The data starts at a multiple of 64 bytes; the header ends in a line feed.
+    let before = MAGIC.len() + 4;
+    let total = (before + header.len() + 1).next_multiple_of(64);
+    header.extend(std::iter::repeat_n(' ', total - before - header.len() - 1));
+    header.push('\n');
+    let length = u16::try_from(header.len()).map_err(|_| format!("shape {:?} has too many axes", array.shape))?;
+    let mut out = Vec::with_capacity(total + array.data.len());
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&[1, 0]);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(header.as_bytes());
+    if dtype.bits == 4 {
+        unpack(array, &mut out);
+    } else {
+        out.extend_from_slice(&array.data);
+    }
+    Ok(out)
+}
+
+/// Appends the elements of a 4-bit integer array, a byte each, sign extended.
+fn unpack(array: &Array, out: &mut Vec<u8>) {
+    let count = usize::try_from(array.shape.iter().product::<u64>()).unwrap_or(usize::MAX);
+    let nibbles = array.data.iter().flat_map(|b| [b & 15, b >> 4]).take(count);
+    let signed = array.dtype.is_int();
+    out.extend(nibbles.map(|n| if signed && n > 7 { n | 0xf0 } else { n }));
+}
+
+struct Header {
+    dtype: DType,
+    big_endian: bool,
+    fortran: bool,
+    shape: Vec<u64>,
+}
+
+impl Header {
+    /// Bytes of what is swapped as one: an element, or each half of a complex one.
+    fn width(&self) -> usize {
+        let bytes = usize::try_from(self.dtype.bytes()).unwrap_or(0);
+        if self.dtype.code == TypeCode::Complex { bytes / 2 } else { bytes }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Header, String> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "the header of the array is not text")?;
+        let bad = || format!("the header of the array is malformed: {}", text.trim_end());
+        let mut parser = Parser { rest: text };
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        parser.expect("{").ok_or_else(bad)?;
+        while !parser.take("}") {
+            let key = parser.string().ok_or_else(bad)?;
+            parser.expect(":").ok_or_else(bad)?;
+            let fresh = match key {
+                "descr" => descr
+                    .replace(
+                        parser
+                            .string()
+                            .ok_or_else(|| "arrays of records are not supported; save a plain array".to_owned())?,
+                    )
+                    .is_none(),
+                "fortran_order" => fortran.replace(parser.bool().ok_or_else(bad)?).is_none(),
+                "shape" => shape.replace(parser.tuple().ok_or_else(bad)?).is_none(),
+                _ => false,
+            };
+            if !fresh || (!parser.take(",") && !parser.rest.starts_with('}')) {
+                return Err(bad());
+            }
+        }
+        if !parser.rest.trim().is_empty() {
+            return Err(bad());
+        }
+        let descr = descr.ok_or_else(bad)?;
+        let (dtype, big_endian) = element(descr).ok_or_else(|| {
+            format!("elements of type '{descr}' are not supported; save them as numbers of 1 to 64 bits")
+        })?;
+        Ok(Header { dtype, big_endian, fortran: fortran.ok_or_else(bad)?, shape: shape.ok_or_else(bad)? })
+    }
+}
+
+/// The type of a NumPy type string, and whether it is big endian.
+fn element(descr: &str) -> Option<(DType, bool)> {
+    let mut chars = descr.chars();
+    let order = chars.next()?;
+    let kind = chars.next()?;
+    let bytes: u8 = chars.as_str().parse().ok()?;
+    let code = match (kind, bytes) {
+        ('b', 1) => return (order == '|').then_some((DType::BOOL, false)),
+        ('i', 1 | 2 | 4 | 8) => TypeCode::Int,
+        ('u', 1 | 2 | 4 | 8) => TypeCode::UInt,
+        ('f', 2 | 4 | 8) => TypeCode::Float,
+        ('c', 8 | 16) => TypeCode::Complex,
+        _ => return None,
+    };
+    let big_endian = match order {
+        '<' => false,
+        '>' => true,
+        '|' if bytes == 1 => false,
+        _ => return None,
+    };
+    Some((DType::new(code, bytes * 8), big_endian))
+}
+
+/// Elements of a column-major array in row-major order. `data` has the size that the header asks for.
+fn to_row_major(data: &[u8], header: &Header) -> Vec<u8> {
+    let width = usize::try_from(header.dtype.bytes()).unwrap_or(1);
+    let shape: Vec<usize> = header.shape.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect();
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = width;
+    for &extent in &shape {
+        strides.push(stride);
+        stride = stride.saturating_mul(extent);
+    }
+    let mut out = Vec::with_capacity(data.len());
+    let mut index = vec![0usize; shape.len()];
+    while out.len() < data.len() {
+        let at: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        out.extend_from_slice(&data[at..at + width]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            if index[axis] < shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+    out
+}
+
+/// Reads the Python literals that a header is made of.
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn take(&mut self, token: &str) -> bool {
+        let Some(rest) = self.rest.trim_start_matches(' ').strip_prefix(token) else { return false };
+        self.rest = rest.trim_start_matches(' ');
+        true
+    }
+
+    fn expect(&mut self, token: &str) -> Option<()> {
+        self.take(token).then_some(())
+    }
+
+    fn string(&mut self) -> Option<&'a str> {
+        let quote = if self.take("'") {
+            '\''
+        } else if self.take("\"") {
+            '"'
+        } else {
+            return None;
+        };
+        let (text, rest) = self.rest.split_once(quote)?;
+        self.rest = rest;
+        Some(text)
+    }
+
+    fn bool(&mut self) -> Option<bool> {
+        if self.take("True") { Some(true) } else { self.take("False").then_some(false) }
+    }
+
+    fn tuple(&mut self) -> Option<Vec<u64>> {
+        let mut items = Vec::new();
+        self.expect("(")?;
+        while !self.take(")") {
+            let digits = self.rest.len() - self.rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            items.push(self.rest[..digits].parse().ok()?);
+            self.rest = &self.rest[digits..];
+            // Python 2 wrote long integers with a suffix.
+            self.take("L");
+            if !self.take(",") && !self.rest.starts_with(')') {
+                return None;
+            }
+        }
+        Some(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn npy(header: &str, data: &[u8]) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend([1, 0]);
+        out.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+        out.extend(header.as_bytes());
+        out.extend(data);
+        out
+    }
+
+    #[test]
+    fn round_trips() {
+        for dtype in
+            ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "float16", "float32", "float64", "complex64"]
+        {
+            let dtype: DType = dtype.parse().unwrap();
+            for shape in [vec![], vec![3], vec![2, 3], vec![0, 4]] {
+                let count: u64 = shape.iter().product();
+                let data = (0..dtype.storage_bytes(count).unwrap()).map(|i| (i % 2) as u8).collect();
+                let array = Array { dtype, shape, data };
+                let bytes = write(&array).unwrap();
+                assert_eq!((bytes.len() - array.data.len()) % 64, 0);
+                assert_eq!(read(&bytes).unwrap(), array);
+            }
+        }
+    }
+
+    #[test]
+    fn other_orders_are_converted() {
+        let bytes =
+            npy("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }\n", &[0, 1, 0, 4, 0, 2, 0, 5, 0, 3, 0, 6]);
+        let array = read(&bytes).unwrap();
+        assert_eq!(array.data, [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
+        assert_eq!((array.dtype, array.shape), (DType::new(TypeCode::Int, 16), vec![2, 3]));
+    }
+
+    #[test]
+    fn types_that_numpy_lacks() {
+        let int4 = Array { dtype: DType::I4, shape: vec![3], data: vec![0xf1, 0x07] };
+        assert_eq!(
+            read(&write(&int4).unwrap()).unwrap(),
+            Array { dtype: DType::I8, shape: vec![3], data: vec![1, 255, 7] }
+        );
+        let bf16 = write(&Array { dtype: DType::BF16, shape: vec![1], data: vec![0x80, 0x3f] }).unwrap();
+        assert!(read(&bf16).unwrap_err().contains("'|V2'"));
+        assert!(write(&Array { dtype: DType::F32.with_lanes(2), shape: vec![1], data: vec![0; 8] }).is_err());
+    }
+
+    #[test]
+    fn refuses_malformed_arrays() {
+        let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n";
+        assert!(read(&npy(good, &[0; 4])).is_ok());
+        for (bytes, words) in [
+            (vec![], "does not start"),
+            (b"PK\x03\x04".to_vec(), "does not start"),
+            (MAGIC.to_vec(), "cut short"),
+            (npy(good, &[0; 3]), "does not fit the 3 bytes"),
+            (npy(good, &[0; 5]), "does not fit the 5 bytes"),
+            (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), ", &[0; 4]), "malformed"),
+            (npy("{'descr': '<f4', 'fortran_order': False}", &[0; 4]), "malformed"),
+            (npy("{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", &[0; 4]), "malformed"),
+            (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", &[0; 4]), "malformed"),
+            (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", &[0; 4]), "malformed"),
+            (npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", &[0; 4]), "malformed"),
+            (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} 1", &[0; 4]), "malformed"),
+            (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", &[]), "does not fit"),
+            (npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", &[0; 8]), "'|O' are not supported"),
+            (npy("{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", &[0; 3]), "'<f3' are not"),
+            (npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", &[0; 4]), "records"),
+            (npy("{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", &[2]), "neither 0 nor 1"),
+        ] {
+            let error = read(&bytes).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
