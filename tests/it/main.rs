@@ -1,1 +1,3 @@
-//! The one integration test binary.
+//! The one integration test binary: file tests, execution, conformance, structure.
+
+mod tidy;
