@@ -35,10 +35,26 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("tvm-build/ir/src/prim", &["crate::tir", "crate::relax", "crate::lowered"], "expressions are below statements"),
     ("tvm-build/ir/src/arith", &["crate::tir", "crate::relax", "crate::lowered"], "arithmetic is below statements"),
     ("tvm-build/ir/src/tir", &["crate::relax", "crate::lowered", "crate::ops"], "TensorIR is below Relax"),
-    ("tvm-build/src/import", &["crate::passes", "crate::schedule", "crate::codegen", "crate::vm"], "importers make Relax, nothing else"),
-    ("tvm-build/src/passes", &["crate::codegen", "crate::import", "crate::vm", "std::process", "std::fs"], "passes are IR to IR"),
-    ("tvm-build/src/schedule", &["crate::codegen", "crate::import", "tvm_ir::relax", "std::process", "std::fs"], "schedules see TensorIR"),
-    ("tvm-build/src/codegen", &["tvm_ir::tir", "tvm_ir::relax", "tvm_ir::ops", "crate::passes", "std::process"], "printers see lowered code only"),
+    (
+        "tvm-build/src/import",
+        &["crate::passes", "crate::schedule", "crate::codegen", "crate::vm"],
+        "importers make Relax, nothing else",
+    ),
+    (
+        "tvm-build/src/passes",
+        &["crate::codegen", "crate::import", "crate::vm", "std::process", "std::fs"],
+        "passes are IR to IR",
+    ),
+    (
+        "tvm-build/src/schedule",
+        &["crate::codegen", "crate::import", "tvm_ir::relax", "std::process", "std::fs"],
+        "schedules see TensorIR",
+    ),
+    (
+        "tvm-build/src/codegen",
+        &["tvm_ir::tir", "tvm_ir::relax", "tvm_ir::ops", "crate::passes", "std::process"],
+        "printers see lowered code only",
+    ),
 ];
 
 #[test]
