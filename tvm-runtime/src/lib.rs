@@ -1,2 +1,74 @@
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 //! Runtime of ahead-of-time compiled IRModules.
+//!
+//! A compiled module is a [`Program`]: a `static` table of functions made of TVM's four VM
+//! instructions ([`Instr`]), the constants they name, and native kernels with one C signature
+//! ([`Kernel`]). [`State`] joins a program, its weights and one arena; [`State::call`] checks the
+//! arguments once against the signature and runs the table. Nothing is parsed, registered or looked
+//! up by name, and no call allocates: registers and shapes lie in a [`Storage`] on the caller's
+//! stack, tensors in the arena at offsets fixed by the compiler.
+//!
+//! # Frames
+//!
+//! A function owns a window of registers, of the shape heap and of the arena; a callee's windows
+//! begin where its caller's end. A function may call only functions with a smaller index, so depth is
+//! bounded and [`Function::frame`] states everything a call needs. Registers `0..params` hold the
+//! parameters, the next ones the output tensors the caller provides (destination passing), the
+//! rest is the function's own. A symbolic variable is a register that holds an integer.
+//!
+//! # Safety
+//!
+//! A program is trusted: [`State::new`] is `unsafe` and asks that it was produced by the compiler.
+//! From there on calls are safe: [`Arg`] borrows what a call reads and writes.
+//!
+//! # Features
+//!
+//! `std` (default): run-time choice of the ISA level. `alloc`: arenas on the heap. `ndarray`: views
+//! in and arrays out. The core needs none of them.
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod abi;
+pub mod builtin;
+mod bytecode;
+mod check;
+mod dtype;
+mod error;
+mod half;
+mod isa;
+mod memory;
+#[cfg(feature = "ndarray")]
+pub mod nd;
+mod state;
+mod tensor;
+mod text;
+mod vm;
+
+pub use abi::{ALIGN, C_HEADER, Context, Kernel, ParallelFor, Task};
+pub use bytecode::{
+    Callee, Constant, Dim, Extern, FrameSize, Function, Instr, KernelTable, Operand, Param, Program, Reg, TensorType,
+    Type, VOID,
+};
+pub use dtype::{DType, TypeCode};
+pub use error::{Error, Kind};
+pub use half::{Bf16, F16};
+pub use isa::{IsaLevel, isa_level};
+pub use memory::{Arena, ArenaRef};
+pub use state::State;
+pub use tensor::{Arg, Element, ShapeRef, TensorRef, Value, dim};
+pub use vm::{Frame, Storage};
+
+/// Includes the module that the build script generated under this name.
+#[macro_export]
+macro_rules! include_module {
+    ($name:ident) => {
+        include!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".rs"));
+    };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! The functions of the runtime that a program may call.
+//!
+//! A builtin is one row of the table below and one function. A program refers to them by address,
+//! so that those it does not use are not linked.
+
+use crate::bytecode::{Constant, Operand};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::tensor::{ShapeRef, TensorRef, Value};
+use crate::vm::Frame;
+
+/// A function of the runtime.
+#[derive(Debug)]
+pub struct Builtin {
+    /// Name, as TVM spells it.
+    pub name: &'static str,
+    /// Names of the operands.
+    pub params: &'static [&'static str],
+    /// Whether more operands, of the kind of the last one, may follow.
+    pub variadic: bool,
+    pub(crate) run: fn(&mut Frame<'_>, &[Operand]) -> Result<Value, Error>,
+}
+
+/// Builtins are equal when they have the same name.
+impl PartialEq for Builtin {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+macro_rules! builtins {
+    ($($(#[doc = $doc:literal])* $name:ident $text:literal ($($param:ident),* $(; $rest:ident)?) $run:expr;)*) => {
+        $($(#[doc = $doc])*
+        #[doc = concat!("\n\n`", $text, "(", stringify!($($param),*), $(" ", stringify!($rest), "…",)? ")`")]
+        pub static $name: Builtin = Builtin {
+            name: concat!("vm.builtin.", $text),
+            params: &[$(stringify!($param),)* $(stringify!($rest))?],
+            variadic: builtins!(@variadic $($rest)?),
+            run: $run,
+        };)*
+
+        /// All builtins.
+        pub static ALL: &[&Builtin] = &[$(&$name),*];
+    };
+    (@variadic) => { false };
+    (@variadic $rest:ident) => { true };
+}
+
+builtins! {
+    /// Checks `value` against the type constant and binds the symbols it binds; gives the value.
+    MATCH_CAST "match_cast" (value, ty) match_cast;
+    /// Gives the value.
+    COPY "copy" (value) |f, a| f.get(arg(a, 0));
+    /// The shape of a tensor.
+    SHAPE_OF "shape_of" (tensor) |f, a| Ok(Value::Shape(f.tensor(arg(a, 0))?.shape));
+    /// Extent of an axis of a tensor or shape.
+    DIM "dim" (value, axis) dim;
+    /// Makes a shape in the function's heap, from `slot` on.
+    MAKE_SHAPE "make_shape" (slot; dims) make_shape;
+    /// Makes a shape of the elements of an integer tensor of rank 1, as `make_shape`.
+    TENSOR_TO_SHAPE "tensor_to_shape" (slot, tensor) tensor_to_shape;
+    /// A tensor at a byte offset in the function's part of the arena, which must have room.
+    ALLOC_TENSOR "alloc_tensor" (offset, shape, dtype) alloc_tensor;
+    /// The same elements in another shape with the same number of elements.
+    RESHAPE "reshape" (tensor, shape) reshape;
+    /// A part of a tensor's elements, from the byte `offset` on, as another tensor.
+    VIEW "view" (tensor, offset, shape, dtype) view;
+    /// Copies the elements of a tensor to one of the same dtype and number of elements; no value.
+    COPY_TENSOR "copy_tensor" (from, to) copy_tensor;
+    /// The first element of a tensor as `Int`, `Bool` or `Float`.
+    READ_SCALAR "read_scalar" (tensor) |f, a| { let t = f.tensor(arg(a, 0))?; f.element(t, 0) };
+    /// Puts values into registers from `first` on; gives the tuple.
+    MAKE_TUPLE "make_tuple" (first; values) make_tuple;
+    /// A value of a tuple.
+    TUPLE_GETITEM "tuple_getitem" (tuple, index) tuple_getitem;
+    /// Sum of integers.
+    ADD "add" (a, b) |f, a| int(f, a, "add", i64::checked_add);
+    /// Difference of integers.
+    SUB "sub" (a, b) |f, a| int(f, a, "sub", i64::checked_sub);
+    /// Product of integers.
+    MUL "mul" (a, b) |f, a| int(f, a, "mul", i64::checked_mul);
+    /// Quotient rounded down.
+    FLOORDIV "floordiv" (a, b) |f, a| int(f, a, "floordiv", floordiv);
+    /// Remainder of `floordiv`: of the divisor's sign.
+    FLOORMOD "floormod" (a, b) |f, a| int(f, a, "floormod", floormod);
+    /// Smaller integer.
+    MIN "min" (a, b) |f, a| int(f, a, "min", |x, y| Some(x.min(y)));
+    /// Greater integer.
+    MAX "max" (a, b) |f, a| int(f, a, "max", |x, y| Some(x.max(y)));
+    /// 1 if the integers are equal, else 0.
+    EQ "eq" (a, b) |f, a| int(f, a, "eq", |x, y| Some((x == y).into()));
+    /// 1 if the first integer is smaller, else 0.
+    LT "lt" (a, b) |f, a| int(f, a, "lt", |x, y| Some((x < y).into()));
+}
+
+fn arg(args: &[Operand], index: usize) -> Operand {
+    args.get(index).copied().unwrap_or(Operand::None)
+}
+
+impl Frame<'_> {
+    fn tensor(&self, operand: Operand) -> Result<TensorRef, Error> {
+        match self.get(operand)? {
+            Value::Tensor(tensor) => Ok(tensor),
+            _ => Err(self.malformed("a builtin's operand must be a tensor")),
+        }
+    }
+
+    fn shape(&self, operand: Operand) -> Result<ShapeRef, Error> {
+        match self.get(operand)? {
+            Value::Shape(shape) => Ok(shape),
+            _ => Err(self.malformed("a builtin's operand must be a shape")),
+        }
+    }
+
+    fn int(&self, operand: Operand) -> Result<i64, Error> {
+        match self.get(operand)? {
+            Value::Int(value) => Ok(value),
+            Value::Bool(value) => Ok(value.into()),
+            _ => Err(self.malformed("a builtin's operand must be an integer")),
+        }
+    }
+
+    fn dtype(&self, operand: Operand) -> Result<DType, Error> {
+        match self.constant(operand)? {
+            Constant::DType(dtype) => Ok(*dtype),
+            _ => Err(self.malformed("a builtin's operand must be a dtype")),
+        }
+    }
+}
+
+fn match_cast(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let value = f.get(arg(a, 0))?;
+    let Constant::Param(param) = f.constant(arg(a, 1))? else {
+        return Err(f.malformed("match_cast needs a type"));
+    };
+    f.check(value, param)?;
+    Ok(value)
+}
+
+fn dim(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let shape = match f.get(arg(a, 0))? {
+        Value::Tensor(tensor) => tensor.shape,
+        _ => f.shape(arg(a, 0))?,
+    };
+    let axis = usize::try_from(f.int(arg(a, 1))?).ok();
+    let extent = axis.and_then(|axis| f.dims(shape).get(axis));
+    extent.map(|&extent| Value::Int(extent)).ok_or_else(|| f.malformed("no such axis"))
+}
+
+fn make_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let slot = f.int(arg(a, 0))?;
+    f.make_shape(slot, a.len().saturating_sub(1), |f, i| f.int(arg(a, i + 1)))
+}
+
+fn tensor_to_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let (slot, tensor) = (f.int(arg(a, 0))?, f.tensor(arg(a, 1))?);
+    let rank = f.elements(tensor.shape)?;
+    f.make_shape(slot, rank, |f, i| match f.element(tensor, i)? {
+        Value::Int(extent) => Ok(extent),
+        _ => Err(f.malformed("tensor_to_shape needs integers")),
+    })
+}
+
+fn alloc_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let (offset, shape, dtype) = (f.int(arg(a, 0))?, f.shape(arg(a, 1))?, f.dtype(arg(a, 2))?);
+    let bytes = f.elements(shape)?.checked_mul(dtype.bytes());
+    Ok(Value::Tensor(TensorRef { data: f.arena_bytes(offset, bytes)?, shape, dtype }))
+}
+
+fn reshape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let (tensor, shape) = (f.tensor(arg(a, 0))?, f.shape(arg(a, 1))?);
+    let (expected, found) = (f.elements(tensor.shape)?, f.elements(shape)?);
+    if expected != found {
+        return Err(Error::WrongLength { argument: "reshape", expected: found, found: expected });
+    }
+    Ok(Value::Tensor(TensorRef { shape, ..tensor }))
+}
+
+fn view(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let (tensor, offset) = (f.tensor(arg(a, 0))?, f.int(arg(a, 1))?);
+    let (shape, dtype) = (f.shape(arg(a, 2))?, f.dtype(arg(a, 3))?);
+    let whole = f.elements(tensor.shape)?.saturating_mul(tensor.dtype.bytes());
+    let part = f.elements(shape)?.checked_mul(dtype.bytes());
+    match (usize::try_from(offset), part) {
+        (Ok(offset), Some(part)) if offset.checked_add(part).is_some_and(|end| end <= whole) => {
+            Ok(Value::Tensor(TensorRef { data: tensor.data.wrapping_add(offset), shape, dtype }))
+        }
+        _ => Err(f.malformed("a view leaves its tensor")),
+    }
+}
+
+fn copy_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let (from, to) = (f.tensor(arg(a, 0))?, f.tensor(arg(a, 1))?);
+    f.copy_elements(from, to)?;
+    Ok(Value::None)
+}
+
+fn make_tuple(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let first = u16::try_from(f.int(arg(a, 0))?).map_err(|_| f.malformed("no such register"))?;
+    let len = a.len().saturating_sub(1) as u16;
+    for i in 0..len {
+        let value = f.get(arg(a, usize::from(i) + 1))?;
+        f.set(first.saturating_add(i), value)?;
+    }
+    Ok(Value::Tuple { first: f.absolute(first)?, len })
+}
+
+fn tuple_getitem(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+    let index = usize::try_from(f.int(arg(a, 1))?).ok();
+    let value = match (f.get(arg(a, 0))?, index) {
+        (Value::Tuple { first, len }, Some(index)) if index < usize::from(len) => {
+            f.registers.get(usize::from(first) + index).copied()
+        }
+        _ => None,
+    };
+    value.ok_or_else(|| f.malformed("no such item of a tuple"))
+}
+
+fn int(
+    f: &mut Frame<'_>,
+    a: &[Operand],
+    operation: &'static str,
+    compute: fn(i64, i64) -> Option<i64>,
+) -> Result<Value, Error> {
+    let (x, y) = (f.int(arg(a, 0))?, f.int(arg(a, 1))?);
+    compute(x, y).map(Value::Int).ok_or(Error::Arithmetic { operation })
+}
+
+fn floordiv(x: i64, y: i64) -> Option<i64> {
+    let quotient = x.checked_div(y)?;
+    Some(quotient - i64::from(x % y != 0 && (x < 0) != (y < 0)))
+}
+
+fn floormod(x: i64, y: i64) -> Option<i64> {
+    let rest = x.checked_rem(y)?;
+    Some(if rest != 0 && (rest < 0) != (y < 0) { rest + y } else { rest })
+}

@@ -1,0 +1,63 @@
+//! What a call refuses.
+
+use super::*;
+use std::string::ToString;
+
+const N: Dim = Dim::Bind(3, "n");
+static FUNCTIONS: [Function; 1] = [function(
+    "main",
+    &[
+        Param { name: "x", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[N, Dim::Imm(2)]) } },
+        Param { name: "y", ty: Type::Tensor { dtype: None, shape: Some(&[Dim::Any, Dim::Same(3, "n")]) } },
+    ],
+    &[Param { name: "out", ty: Type::Tensor { dtype: Some(DType::F32), shape: None } }],
+    &[Instr::Ret(Operand::Reg(3))],
+)];
+static PROGRAM: Program = program(&FUNCTIONS, &[]);
+
+fn call(args: &[Arg<'_>]) -> Result<Value, Error> {
+    let mut arena = Arena::<0>::new();
+    // SAFETY: the program calls no kernel.
+    unsafe { State::new(&PROGRAM, &[], &mut arena) }.call(0, args, &mut Room::new())
+}
+
+#[test]
+fn errors_name_argument_and_symbol() {
+    let f = [0f32; 12];
+    let with = |x, y| {
+        let mut out = [0f32; 1];
+        let found = call(&[x, y, Arg::output(&mut out, &[1])]);
+        found.map_err(|error| error.to_string())
+    };
+    let y = || Arg::input(&f, &[4, 3]);
+    assert_eq!(with(Arg::input(&f[..6], &[3, 2]), y()), Ok(Value::Int(3)));
+    let cases: [(Arg<'_>, Arg<'_>, &str); 9] = [
+        (Arg::input(&[0i32; 6], &[3, 2]), y(), "`x` must have dtype float32, found int32"),
+        (Arg::input(&f[..6], &[6]), y(), "`x` must have 2 dimensions, found 1"),
+        (Arg::input(&f[..9], &[3, 3]), y(), "`x` must have extent 2 on axis 1, found 3"),
+        (Arg::input(&f[..8], &[4, 2]), y(), "`y` must have extent n = 4 on axis 1, found 3"),
+        (Arg::input(&f[..5], &[3, 2]), y(), "the shape of `x` has 6 elements, its buffer 5"),
+        (Arg::input(&f[..6], &[-3, -2]), y(), "the shape of `x` has a negative extent or too many elements"),
+        (Arg::input(&f, &[i64::MAX, 8]), y(), "the shape of `x` has a negative extent or too many elements"),
+        (Arg::int(3), y(), "`x` must be a Tensor, found a Int"),
+        (Arg::input(&f[..6], &[3, 2]), Arg::shape(&[4, 3]), "`y` must be a Tensor, found a Shape"),
+    ];
+    for (x, y, expected) in cases {
+        assert_eq!(with(x, y), Err(expected.to_string()));
+    }
+}
+
+#[test]
+fn outputs_are_mutable_and_all_there() {
+    let f = [0f32; 6];
+    let args = || [Arg::input(&f, &[3, 2]), Arg::input(&f, &[2, 3])];
+    let [x, y] = args();
+    assert_eq!(call(&[x, y, Arg::input(&f, &[6])]), Err(Error::ReadOnly { argument: "out" }));
+    assert_eq!(call(&args()), Err(Error::ArgumentCount { expected: 3, found: 2 }));
+}
+
+#[test]
+fn extents_of_any_size_are_values() {
+    assert_eq!(dim(7), 7);
+    assert_eq!(dim(usize::MAX), i64::MAX);
+}
