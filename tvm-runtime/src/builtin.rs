@@ -39,8 +39,8 @@ macro_rules! builtins {
             run: $run,
         };)*
 
-        /// All builtins.
-        pub static ALL: &[&Builtin] = &[$(&$name),*];
+        /// All builtins, each with its name in this module.
+        pub static ALL: &[(&str, &Builtin)] = &[$((stringify!($name), &$name)),*];
     };
     (@variadic) => { false };
     (@variadic $rest:ident) => { true };

@@ -1,5 +1,4 @@
 #![no_std]
-#![cfg_attr(docsrs, feature(doc_cfg))]
 //! Runtime of ahead-of-time compiled IRModules.
 //!
 //! A compiled module is a [`Program`]: a `static` table of functions made of TVM's four VM
@@ -38,6 +37,7 @@ mod bytecode;
 mod check;
 mod dtype;
 mod error;
+mod frame;
 mod half;
 mod isa;
 mod memory;
@@ -46,6 +46,7 @@ pub mod nd;
 mod state;
 mod tensor;
 mod text;
+mod verify;
 mod vm;
 
 pub use abi::{ALIGN, C_HEADER, Context, Kernel, ParallelFor, Task};

@@ -13,6 +13,11 @@ const fn builtin(dst: Reg, builtin: &'static Builtin, args: &'static [Operand]) 
 use Operand::{Const, Imm, Out, Reg as R};
 
 fn run(program: &'static Program, index: usize, args: &[Arg<'_>]) -> Result<Value, Error> {
+    assert_eq!(program.verify(), Ok(()));
+    run_unverified(program, index, args)
+}
+
+fn run_unverified(program: &'static Program, index: usize, args: &[Arg<'_>]) -> Result<Value, Error> {
     let mut arena = Arena::<256>::new();
     // SAFETY: the programs of the tests obey the rules.
     unsafe { State::new(program, &[], &mut arena) }.call(index, args, &mut Room::new())
@@ -93,8 +98,11 @@ static TWICE: [Function; 2] = [
 #[test]
 fn callees_have_their_own_windows() {
     static PROGRAM: Program =
-        program(&TWICE, &[Constant::Arena { offset: 0, ty: F4 }, Constant::Arena { offset: 64, ty: F4 }]);
+        program(&VERIFIED, &[Constant::Arena { offset: 0, ty: F4 }, Constant::Arena { offset: 64, ty: F4 }]);
     let twice = Function { frame: TWICE[0].required_frame(&[]), ..TWICE[0] };
+    static VERIFIED: [Function; 2] =
+        [Function { frame: FrameSize { registers: 12, ints: 7, pointers: 3, arena: 64 }, ..TWICE[0] }, TWICE[1]];
+    assert_eq!(PROGRAM.verify(), Ok(()));
     assert_eq!(twice.frame, FrameSize { registers: 12, ints: 7, pointers: 3, arena: 64 });
     assert_eq!(TWICE[1].required_frame(&[twice]), TWICE[1].frame);
     let (x, mut out) = ([1f32, 2.0, 3.0, 4.0], [0f32; 4]);
@@ -163,21 +171,49 @@ fn external_functions_get_values() {
 #[test]
 fn broken_tables_are_refused() {
     static FUNCTIONS: [Function; 8] = [
-        function("recursive", &[], &[], &[call(VOID, Callee::Function(0), &[])]),
+        function("recursive", &[], &[], &[call(VOID, Callee::Function(0), &[]), Instr::Ret(Imm(0))]),
         function("end", &[], &[], &[]),
         function("jump", &[], &[], &[Instr::Goto(9)]),
         function("register", &[], &[], &[Instr::Ret(R(12))]),
         function("constant", &[], &[], &[Instr::Ret(Const(1))]),
-        function("kernel", &[], &[], &[call(VOID, Callee::Kernel(7), &[])]),
-        function("slot", &[], &[], &[builtin(0, &MAKE_SHAPE, &[Imm(3), Imm(1), Imm(2)])]),
-        function("operand", &[], &[], &[builtin(0, &ADD, &[Imm(3)])]),
+        function("kernel", &[], &[], &[call(VOID, Callee::Kernel(7), &[]), Instr::Ret(Imm(0))]),
+        function("operand", &[], &[], &[builtin(0, &ADD, &[Imm(3)]), Instr::Ret(R(0))]),
+        function("slot", &[], &[], &[builtin(0, &MAKE_SHAPE, &[Imm(3), Imm(1), Imm(2)]), Instr::Ret(R(0))]),
     ];
     static PROGRAM: Program = program(&FUNCTIONS, &[Constant::Int(1)]);
     for (i, one) in FUNCTIONS.iter().enumerate() {
-        let found = run(&PROGRAM, i, &[]);
-        assert!(matches!(found, Err(Error::Malformed { function, .. }) if function == one.name), "{found:?}");
+        let refused = |found| matches!(found, Err(Error::Malformed { function, .. }) if function == one.name);
+        assert!(refused(run_unverified(&PROGRAM, i, &[]).map(|_| ())), "{}", one.name);
+        // A slot is an operand like any other: only the call sees it.
+        let alone = std::boxed::Box::leak(std::boxed::Box::new([*one]));
+        assert_eq!(refused(Program { functions: alone, ..PROGRAM }.verify()), i < 7, "{}", one.name);
     }
-    assert!(run(&PROGRAM, 8, &[]).is_err());
+    assert!(run_unverified(&PROGRAM, 8, &[]).is_err());
+}
+
+#[test]
+fn the_verifier_knows_memory_and_frames() {
+    const BASE: Function = function("f", &[], &[], &[Instr::Ret(Const(0))]);
+    let verify = |one: Function, constant: Constant, weight_bytes| {
+        let functions = std::boxed::Box::leak(std::boxed::Box::new([one]));
+        let constants = std::boxed::Box::leak(std::boxed::Box::new([constant]));
+        match (Program { weight_bytes, ..program(functions, constants) }).verify() {
+            Err(Error::Malformed { rule, .. }) => rule,
+            _ => "",
+        }
+    };
+    let weight = |offset| Constant::Weight { offset, ty: F4 };
+    let arena = |offset| Constant::Arena { offset, ty: F4 };
+    let leaves = "a tensor leaves the arena or the weights";
+    assert_eq!(verify(BASE, weight(64), 80), "");
+    assert_eq!(verify(BASE, weight(64), 79), leaves);
+    assert_eq!(verify(BASE, weight(usize::MAX - 63), 80), leaves);
+    assert_eq!(verify(BASE, weight(16), 80), "a tensor is not aligned");
+    let frame = FrameSize { arena: 64, ..BASE.frame };
+    assert_eq!(verify(Function { arena_bytes: 16, frame, ..BASE }, arena(0), 0), "");
+    assert_eq!(verify(Function { arena_bytes: 15, frame, ..BASE }, arena(0), 0), leaves);
+    assert_eq!(verify(Function { arena_bytes: 16, ..BASE }, arena(0), 0), "the frame is smaller than required");
+    assert_eq!(verify(BASE, Constant::DType(DType::F32), 0), "a type is not a value");
 }
 
 #[test]

@@ -39,6 +39,7 @@ static PROGRAM: Program = program(
 
 fn run(arena: &mut Arena<256>, x: &[f32], n: usize, out: &mut [f32]) -> Result<Value, Error> {
     let (x_shape, out_shape) = ([dim(n), 2], [dim(out.len())]);
+    assert_eq!(PROGRAM.verify(), Ok(()));
     // SAFETY: the program obeys the rules.
     let mut state = unsafe { State::new(&PROGRAM, &[], arena) };
     state.call(0, &[Arg::input(x, &x_shape), Arg::output(out, &out_shape)], &mut Storage::<12, 7, 3>::new())

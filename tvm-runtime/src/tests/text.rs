@@ -33,9 +33,12 @@ fn programs_print_like_vm_text() {
 
 #[test]
 fn builtins_have_distinct_names() {
-    let mut names: std::vec::Vec<_> = builtin::ALL.iter().map(|b| b.name).collect();
+    let mut names: std::vec::Vec<_> = builtin::ALL.iter().map(|(_, b)| b.name).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    for (path, one) in builtin::ALL {
+        assert_eq!(one.name, std::format!("vm.builtin.{}", path.to_lowercase()));
+    }
     assert!(builtin::MAKE_SHAPE.variadic && builtin::MAKE_SHAPE.params == ["slot", "dims"]);
     assert!(!builtin::ADD.variadic && builtin::ADD.params == ["a", "b"]);
 }
