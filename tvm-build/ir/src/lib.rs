@@ -14,4 +14,5 @@ pub mod prim;
 pub mod relax;
 pub mod span;
 pub mod target;
+pub mod te;
 pub mod tir;

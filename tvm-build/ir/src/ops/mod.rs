@@ -1,15 +1,35 @@
 //! The op table: one row an op, one file a family.
+//!
+//! A row ([`OpDef`]) declares an op's arguments and attributes, infers its struct info and makes it simpler.
+//! To add an op, add a row to its family's file; a new family is one file, one `mod` line and one entry of `FILES`.
+
+mod binary;
+mod check;
+mod cx;
+mod legalize;
+mod matmul;
+mod permute;
+mod row;
+mod show;
+mod unary;
+
+pub use check::make_call;
+pub use legalize::legalize;
+pub use show::{show_dims, show_info};
 
 use crate::arith::Analyzer;
 use crate::diag::Diag;
-use crate::relax::{Call, InferCx, Legalized, Op, OpDef, StructInfo};
+use crate::relax::{Call, InferCx, Op, OpDef, StructInfo};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// The families.
-static FILES: &[&[OpDef]] = &[];
+static FILES: &[&[OpDef]] = &[binary::OPS, matmul::OPS, permute::OPS, unary::OPS];
 
 /// The op of a name after `R.`.
 pub fn lookup(name: &str) -> Option<Op> {
-    all().find(|d| d.name == name).map(Op::new)
+    static INDEX: OnceLock<BTreeMap<&'static str, Op>> = OnceLock::new();
+    INDEX.get_or_init(|| all().map(|d| (d.name, Op::new(d))).collect()).get(name).copied()
 }
 
 /// Every op, family by family.
@@ -17,12 +37,38 @@ pub fn all() -> impl Iterator<Item = &'static OpDef> {
     FILES.iter().flat_map(|f| f.iter())
 }
 
-/// Struct info of a call. Errors name the op, the argument and both sides of what does not fit.
-pub fn infer(call: &Call, analyzer: &Analyzer) -> Result<StructInfo, Diag> {
-    (call.op.def().infer)(&InferCx { call, analyzer })
+/// Names of the table most like a name, best first, for "did you mean".
+pub fn suggest(name: &str) -> Vec<&'static str> {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let mut scored: Vec<(usize, &'static str)> = all()
+        .map(|d| (distance(name, d.name).min(1 + distance(last, d.name.rsplit('.').next().unwrap_or(d.name))), d.name))
+        .filter(|(n, _)| *n <= 1 + name.len() / 3)
+        .collect();
+    scored.sort_unstable();
+    scored.into_iter().take(3).map(|(_, n)| n).collect()
 }
 
-/// Makes a call simpler. `out` is its struct info.
-pub fn legalize(call: &Call, _out: &StructInfo) -> Result<Legalized, Diag> {
-    Err(Diag::error(call.span, format!("R.{} has no lowering yet", call.op.name())))
+/// Edits between two strings.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
 }
+
+/// Struct info of a call. Errors name the op, the argument and both sides of what does not fit.
+pub fn infer(call: &Call, analyzer: &Analyzer) -> Result<StructInfo, Diag> {
+    check::check_call(call)?;
+    (call.op.def().infer)(&InferCx { call, analyzer }).map_err(|d| d.at(call.span))
+}
+
+#[cfg(test)]
+mod tests;

@@ -45,6 +45,8 @@ pub struct ArgDef {
 pub enum ArgKind {
     /// A tensor.
     Tensor,
+    /// A tensor or a scalar. One constant of rank 0 among such arguments becomes a literal of the PrimFunc.
+    Operand,
     /// A tuple of tensors.
     Tensors,
     /// A shape.
@@ -156,8 +158,8 @@ pub enum Effects {
 /// How an op becomes something simpler.
 #[derive(Clone, Copy)]
 pub enum Lower {
-    /// A PrimFunc of its own (TVM's legalization through TE).
-    Tir(fn(&LowerCx<'_>) -> Result<PrimFunc, Diag>),
+    /// A PrimFunc of its own (TVM's legalization through TE): the name hint of the function, and how it is made.
+    Tir(&'static str, fn(&LowerCx<'_>) -> Result<PrimFunc, Diag>),
     /// Other ops.
     Ops(fn(&mut RewriteCx<'_>) -> Result<Leaf, Diag>),
     /// A builtin of the VM by its name; it stays a call until VM code generation.

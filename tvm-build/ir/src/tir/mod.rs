@@ -1,7 +1,9 @@
 //! TensorIR: loops and blocks over multi-dimensional buffers.
 
+mod access;
 mod walk;
 
+pub use access::access_regions;
 pub use walk::{map_exprs, rewrite_stmt, stmt_free_vars, substitute_stmt, visit_exprs, visit_stmt};
 
 use crate::attrs::Attrs;

@@ -1,0 +1,44 @@
+//! Short forms for writing rows.
+
+use crate::diag::Diag;
+use crate::relax::{
+    ArgDef, ArgKind, AttrDef, AttrDefault, AttrKind, Effects, InferCx, Lower, OpDef, Pattern, StructInfo,
+};
+
+/// A required argument.
+pub(super) const fn arg(name: &'static str, kind: ArgKind) -> ArgDef {
+    ArgDef { name, kind, optional: false }
+}
+
+/// An argument that may be left out.
+pub(super) const fn optional(name: &'static str, kind: ArgKind) -> ArgDef {
+    ArgDef { name, kind, optional: true }
+}
+
+/// A required tensor.
+pub(super) const fn tensor(name: &'static str) -> ArgDef {
+    arg(name, ArgKind::Tensor)
+}
+
+/// An attribute with a default.
+pub(super) const fn attr(name: &'static str, kind: AttrKind, default: AttrDefault) -> AttrDef {
+    AttrDef { name, kind, default: Some(default) }
+}
+
+/// An attribute that must be given.
+pub(super) const fn required(name: &'static str, kind: AttrKind) -> AttrDef {
+    AttrDef { name, kind, default: None }
+}
+
+/// A pure op.
+pub(super) const fn op(
+    name: &'static str,
+    doc: &'static str,
+    args: &'static [ArgDef],
+    attrs: &'static [AttrDef],
+    infer: fn(&InferCx<'_>) -> Result<StructInfo, Diag>,
+    lower: Lower,
+    pattern: Pattern,
+) -> OpDef {
+    OpDef { name, doc, args, attrs, infer, lower, pattern, effects: Effects::Pure }
+}
