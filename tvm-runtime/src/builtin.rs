@@ -7,7 +7,7 @@ use crate::bytecode::{Constant, Operand};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::tensor::{ShapeRef, TensorRef, Value};
-use crate::vm::Frame;
+use crate::vm::{Fail, Frame};
 
 /// A function of the runtime.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Builtin {
     pub params: &'static [&'static str],
     /// Whether more operands, of the kind of the last one, may follow.
     pub variadic: bool,
-    pub(crate) run: fn(&mut Frame<'_>, &[Operand]) -> Result<Value, Error>,
+    pub(crate) run: fn(&mut Frame<'_>, &[Operand]) -> Result<Value, Fail>,
 }
 
 /// Builtins are equal when they have the same name.
@@ -98,21 +98,21 @@ fn arg(args: &[Operand], index: usize) -> Operand {
 }
 
 impl Frame<'_> {
-    fn tensor(&self, operand: Operand) -> Result<TensorRef, Error> {
+    fn tensor(&self, operand: Operand) -> Result<TensorRef, Fail> {
         match self.get(operand)? {
             Value::Tensor(tensor) => Ok(tensor),
             _ => Err(self.malformed("a builtin's operand must be a tensor")),
         }
     }
 
-    fn shape(&self, operand: Operand) -> Result<ShapeRef, Error> {
+    fn shape(&self, operand: Operand) -> Result<ShapeRef, Fail> {
         match self.get(operand)? {
             Value::Shape(shape) => Ok(shape),
             _ => Err(self.malformed("a builtin's operand must be a shape")),
         }
     }
 
-    fn int(&self, operand: Operand) -> Result<i64, Error> {
+    fn int(&self, operand: Operand) -> Result<i64, Fail> {
         match self.get(operand)? {
             Value::Int(value) => Ok(value),
             Value::Bool(value) => Ok(value.into()),
@@ -120,7 +120,7 @@ impl Frame<'_> {
         }
     }
 
-    fn dtype(&self, operand: Operand) -> Result<DType, Error> {
+    fn dtype(&self, operand: Operand) -> Result<DType, Fail> {
         match self.constant(operand)? {
             Constant::DType(dtype) => Ok(*dtype),
             _ => Err(self.malformed("a builtin's operand must be a dtype")),
@@ -128,7 +128,7 @@ impl Frame<'_> {
     }
 }
 
-fn match_cast(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn match_cast(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let value = f.get(arg(a, 0))?;
     let Constant::Param(param) = f.constant(arg(a, 1))? else {
         return Err(f.malformed("match_cast needs a type"));
@@ -137,7 +137,7 @@ fn match_cast(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
     Ok(value)
 }
 
-fn dim(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn dim(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let shape = match f.get(arg(a, 0))? {
         Value::Tensor(tensor) => tensor.shape,
         _ => f.shape(arg(a, 0))?,
@@ -147,12 +147,12 @@ fn dim(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
     extent.map(|&extent| Value::Int(extent)).ok_or_else(|| f.malformed("no such axis"))
 }
 
-fn make_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn make_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let slot = f.int(arg(a, 0))?;
     f.make_shape(slot, a.len().saturating_sub(1), |f, i| f.int(arg(a, i + 1)))
 }
 
-fn tensor_to_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn tensor_to_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (slot, tensor) = (f.int(arg(a, 0))?, f.tensor(arg(a, 1))?);
     let rank = f.elements(tensor.shape)?;
     f.make_shape(slot, rank, |f, i| match f.element(tensor, i)? {
@@ -161,22 +161,22 @@ fn tensor_to_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
     })
 }
 
-fn alloc_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn alloc_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (offset, shape, dtype) = (f.int(arg(a, 0))?, f.shape(arg(a, 1))?, f.dtype(arg(a, 2))?);
     let bytes = f.elements(shape)?.checked_mul(dtype.bytes());
     Ok(Value::Tensor(TensorRef { data: f.arena_bytes(offset, bytes)?, shape, dtype }))
 }
 
-fn reshape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn reshape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (tensor, shape) = (f.tensor(arg(a, 0))?, f.shape(arg(a, 1))?);
     let (expected, found) = (f.elements(tensor.shape)?, f.elements(shape)?);
     if expected != found {
-        return Err(Error::WrongLength { argument: "reshape", expected: found, found: expected });
+        return Err(f.fail(Error::WrongLength { argument: "reshape", expected: found, found: expected }));
     }
     Ok(Value::Tensor(TensorRef { shape, ..tensor }))
 }
 
-fn view(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn view(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (tensor, offset) = (f.tensor(arg(a, 0))?, f.int(arg(a, 1))?);
     let (shape, dtype) = (f.shape(arg(a, 2))?, f.dtype(arg(a, 3))?);
     let whole = f.elements(tensor.shape)?.saturating_mul(tensor.dtype.bytes());
@@ -189,13 +189,13 @@ fn view(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
     }
 }
 
-fn copy_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn copy_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (from, to) = (f.tensor(arg(a, 0))?, f.tensor(arg(a, 1))?);
     f.copy_elements(from, to)?;
     Ok(Value::None)
 }
 
-fn make_tuple(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn make_tuple(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let first = u16::try_from(f.int(arg(a, 0))?).map_err(|_| f.malformed("no such register"))?;
     let len = a.len().saturating_sub(1) as u16;
     for i in 0..len {
@@ -205,7 +205,7 @@ fn make_tuple(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
     Ok(Value::Tuple { first: f.absolute(first)?, len })
 }
 
-fn tuple_getitem(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Error> {
+fn tuple_getitem(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let index = usize::try_from(f.int(arg(a, 1))?).ok();
     let value = match (f.get(arg(a, 0))?, index) {
         (Value::Tuple { first, len }, Some(index)) if index < usize::from(len) => {
@@ -221,9 +221,9 @@ fn int(
     a: &[Operand],
     operation: &'static str,
     compute: fn(i64, i64) -> Option<i64>,
-) -> Result<Value, Error> {
+) -> Result<Value, Fail> {
     let (x, y) = (f.int(arg(a, 0))?, f.int(arg(a, 1))?);
-    compute(x, y).map(Value::Int).ok_or(Error::Arithmetic { operation })
+    compute(x, y).map(Value::Int).ok_or_else(|| f.fail(Error::Arithmetic { operation }))
 }
 
 fn floordiv(x: i64, y: i64) -> Option<i64> {

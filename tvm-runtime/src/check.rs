@@ -3,17 +3,17 @@
 use crate::bytecode::{Dim, Param, Type};
 use crate::error::{Error, Kind};
 use crate::tensor::{ShapeRef, Value};
-use crate::vm::Frame;
+use crate::vm::{Fail, Frame};
 
 impl Frame<'_> {
     /// Compares `value` with the type of `param`, binding the symbols it binds.
-    pub(crate) fn check(&mut self, value: Value, param: &Param) -> Result<(), Error> {
+    pub(crate) fn check(&mut self, value: Value, param: &Param) -> Result<(), Fail> {
         let argument = param.name;
         let expected = match (param.ty, value) {
             (Type::Any, _) | (Type::Float, Value::Float(_)) | (Type::Bool, Value::Bool(_)) => return Ok(()),
             (Type::Tensor { dtype, shape }, Value::Tensor(tensor)) => {
                 if let Some(expected) = dtype.filter(|&d| d != tensor.dtype) {
-                    return Err(Error::WrongDType { argument, expected, found: tensor.dtype });
+                    return Err(self.fail(Error::WrongDType { argument, expected, found: tensor.dtype }));
                 }
                 return shape.map_or(Ok(()), |dims| self.check_shape(tensor.shape, dims, argument));
             }
@@ -27,13 +27,13 @@ impl Frame<'_> {
             (Type::Float, _) => Kind::Float,
             (Type::Bool, _) => Kind::Bool,
         };
-        Err(Error::WrongKind { argument, expected, found: value.kind() })
+        Err(self.fail(Error::WrongKind { argument, expected, found: value.kind() }))
     }
 
-    fn check_shape(&mut self, shape: ShapeRef, dims: &[Dim], argument: &'static str) -> Result<(), Error> {
+    fn check_shape(&mut self, shape: ShapeRef, dims: &[Dim], argument: &'static str) -> Result<(), Fail> {
         let found = usize::from(shape.rank);
         if found != dims.len() {
-            return Err(Error::WrongRank { argument, expected: dims.len(), found });
+            return Err(self.fail(Error::WrongRank { argument, expected: dims.len(), found }));
         }
         for (axis, &dim) in dims.iter().enumerate() {
             let extent = self.dims(shape).get(axis).copied().unwrap_or(-1);
@@ -42,15 +42,15 @@ impl Frame<'_> {
         Ok(())
     }
 
-    fn check_dim(&mut self, found: i64, dim: Dim, argument: &'static str, axis: usize) -> Result<(), Error> {
+    fn check_dim(&mut self, found: i64, dim: Dim, argument: &'static str, axis: usize) -> Result<(), Fail> {
         match dim {
             Dim::Any => Ok(()),
             Dim::Imm(expected) if found == expected => Ok(()),
-            Dim::Imm(expected) => Err(Error::WrongDim { argument, axis, expected, found }),
+            Dim::Imm(expected) => Err(self.fail(Error::WrongDim { argument, axis, expected, found })),
             Dim::Bind(reg, _) => self.set(reg, Value::Int(found)),
             Dim::Same(reg, symbol) => match self.reg(reg)? {
                 Value::Int(bound) if bound == found => Ok(()),
-                Value::Int(bound) => Err(Error::WrongSymbol { argument, axis, symbol, bound, found }),
+                Value::Int(bound) => Err(self.fail(Error::WrongSymbol { argument, axis, symbol, bound, found })),
                 _ => Err(self.malformed("a symbol is compared before it is bound")),
             },
         }

@@ -4,7 +4,7 @@ use crate::abi::ALIGN;
 use crate::bytecode::{Constant, Operand, Reg, TensorType};
 use crate::error::Error;
 use crate::tensor::{ShapeRef, TensorRef, Value, elements};
-use crate::vm::Frame;
+use crate::vm::{Fail, Frame};
 
 impl Frame<'_> {
     /// First aligned byte of the arena that is not in use.
@@ -13,17 +13,19 @@ impl Frame<'_> {
     }
 
     /// The error of a broken table.
-    pub(crate) fn malformed(&self, rule: &'static str) -> Error {
-        Error::Malformed { function: self.window.function.name, rule }
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn malformed(&self, rule: &'static str) -> Fail {
+        self.fail(Error::Malformed { function: self.window.function.name, rule })
     }
 
     /// Index of a register over all frames.
-    pub(crate) fn absolute(&self, reg: Reg) -> Result<u16, Error> {
-        u16::try_from(self.window.base + usize::from(reg)).map_err(|_| Error::StorageTooSmall)
+    pub(crate) fn absolute(&self, reg: Reg) -> Result<u16, Fail> {
+        u16::try_from(self.window.base + usize::from(reg)).map_err(|_| self.fail(Error::StorageTooSmall))
     }
 
     /// What the register holds.
-    pub(crate) fn reg(&self, reg: Reg) -> Result<Value, Error> {
+    pub(crate) fn reg(&self, reg: Reg) -> Result<Value, Fail> {
         match self.registers.get(self.window.base + usize::from(reg)) {
             Some(&value) if reg < self.window.function.registers => Ok(value),
             _ => Err(self.malformed("no such register")),
@@ -31,7 +33,7 @@ impl Frame<'_> {
     }
 
     /// Writes the register.
-    pub(crate) fn set(&mut self, reg: Reg, value: Value) -> Result<(), Error> {
+    pub(crate) fn set(&mut self, reg: Reg, value: Value) -> Result<(), Fail> {
         match self.registers.get_mut(self.window.base + usize::from(reg)) {
             Some(slot) if reg < self.window.function.registers => *slot = value,
             _ => return Err(self.malformed("no such register")),
@@ -40,7 +42,7 @@ impl Frame<'_> {
     }
 
     /// The constant of an operand that must be one.
-    pub(crate) fn constant(&self, operand: Operand) -> Result<&'static Constant, Error> {
+    pub(crate) fn constant(&self, operand: Operand) -> Result<&'static Constant, Fail> {
         match operand {
             Operand::Const(i) => self.program.constants.get(usize::from(i)),
             _ => None,
@@ -49,7 +51,7 @@ impl Frame<'_> {
     }
 
     /// The value of an operand.
-    pub(crate) fn get(&self, operand: Operand) -> Result<Value, Error> {
+    pub(crate) fn get(&self, operand: Operand) -> Result<Value, Fail> {
         Ok(match operand {
             Operand::Reg(reg) => self.reg(reg)?,
             Operand::Out(i) => self.reg((self.window.function.params.len() as Reg).saturating_add(i))?,
@@ -78,14 +80,14 @@ impl Frame<'_> {
     }
 
     /// Number of elements of a tensor that is held by the running program.
-    pub(crate) fn elements(&self, shape: ShapeRef) -> Result<usize, Error> {
-        elements(self.dims(shape)).ok_or(Error::BadShape { argument: self.window.function.name })
+    pub(crate) fn elements(&self, shape: ShapeRef) -> Result<usize, Fail> {
+        elements(self.dims(shape)).ok_or_else(|| self.fail(Error::BadShape { argument: self.window.function.name }))
     }
 
     /// Writes an integer, counted over all frames.
-    pub(crate) fn write_int(&mut self, index: usize, value: i64) -> Result<(), Error> {
+    pub(crate) fn write_int(&mut self, index: usize, value: i64) -> Result<(), Fail> {
         if index >= self.ints_len {
-            return Err(Error::StorageTooSmall);
+            return Err(self.fail(Error::StorageTooSmall));
         }
         // SAFETY: in bounds of the block that `ints` points to, which nothing else refers to by reference.
         unsafe { self.ints.add(index).write(value) };
@@ -97,8 +99,8 @@ impl Frame<'_> {
         &mut self,
         slot: i64,
         rank: usize,
-        mut extent: impl FnMut(&mut Self, usize) -> Result<i64, Error>,
-    ) -> Result<Value, Error> {
+        mut extent: impl FnMut(&mut Self, usize) -> Result<i64, Fail>,
+    ) -> Result<Value, Fail> {
         let heap = usize::from(self.window.function.heap);
         let slot = usize::try_from(slot).ok().filter(|&s| s.checked_add(rank).is_some_and(|end| end <= heap));
         let first = self.window.heap + slot.ok_or_else(|| self.malformed("a shape leaves the heap"))?;
@@ -110,21 +112,21 @@ impl Frame<'_> {
     }
 
     /// Bytes `offset..offset + bytes` of the window's part of the arena.
-    pub(crate) fn arena_bytes(&mut self, offset: i64, bytes: Option<usize>) -> Result<*mut u8, Error> {
+    pub(crate) fn arena_bytes(&mut self, offset: i64, bytes: Option<usize>) -> Result<*mut u8, Fail> {
         let start = usize::try_from(offset).ok().and_then(|o| self.window.arena.checked_add(o));
         let (start, end) = match (start, bytes) {
             (Some(start), Some(bytes)) => (start, start.saturating_add(bytes)),
             _ => (0, usize::MAX),
         };
         if end > self.arena_len {
-            return Err(Error::ArenaTooSmall { needed: end, available: self.arena_len });
+            return Err(self.fail(Error::ArenaTooSmall { needed: end, available: self.arena_len }));
         }
         self.window.used = self.window.used.max(end - self.window.arena);
         Ok(self.arena.wrapping_add(start))
     }
 
     /// Element `index` of an integer or bool tensor, or of a float tensor as `Value::Float`.
-    pub(crate) fn element(&self, tensor: TensorRef, index: usize) -> Result<Value, Error> {
+    pub(crate) fn element(&self, tensor: TensorRef, index: usize) -> Result<Value, Fail> {
         if index >= self.elements(tensor.shape)? {
             return Err(self.malformed("an element is read that the tensor does not have"));
         }
@@ -153,7 +155,7 @@ impl Frame<'_> {
     }
 
     /// Copies the elements of `from` to `to`, which may overlap.
-    pub(crate) fn copy_elements(&mut self, from: TensorRef, to: TensorRef) -> Result<(), Error> {
+    pub(crate) fn copy_elements(&mut self, from: TensorRef, to: TensorRef) -> Result<(), Fail> {
         let count = self.elements(from.shape)?;
         if from.dtype != to.dtype || count != self.elements(to.shape)? {
             return Err(self.malformed("tensors of different size or dtype are copied"));

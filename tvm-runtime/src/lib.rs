@@ -61,7 +61,7 @@ pub use isa::{IsaLevel, isa_level};
 pub use memory::{Arena, ArenaRef};
 pub use state::State;
 pub use tensor::{Arg, Element, ShapeRef, TensorRef, Value, dim};
-pub use vm::{Frame, Storage};
+pub use vm::Storage;
 
 /// Includes the module that the build script generated under this name.
 #[macro_export]

@@ -7,6 +7,7 @@ use crate::isa::isa_level;
 use crate::memory::ArenaRef;
 use crate::tensor::{Arg, Value, elements};
 use crate::vm::{Frame, Storage, Window};
+use core::cell::Cell;
 use core::ffi::c_void;
 
 /// Everything that lives between calls. Generated modules wrap it.
@@ -129,8 +130,11 @@ impl<'a> State<'a> {
             arena_len: available,
             parallel: self.parallel,
             window: Window { index, function, base: 0, heap: 0, arena: 0, used: 0 },
+            error: Cell::new(Error::StorageTooSmall),
         };
-        frame.open(index, function, 0, expected, 0, 0)?;
-        frame.run()
+        match frame.open(index, function, 0, expected, 0, 0).and_then(|()| frame.run()) {
+            Ok(value) => Ok(value),
+            Err(_) => Err(frame.error.get()),
+        }
     }
 }

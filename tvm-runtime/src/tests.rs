@@ -160,7 +160,71 @@ fn state_may_move_between_threads() {
 }
 
 #[test]
-fn levels_are_ordered() {
+fn kernels_are_those_of_the_highest_level_that_fits() {
+    unsafe extern "C" fn baseline(_: *const *mut c_void, _: *const i64, _: *const Context) -> i32 {
+        1
+    }
+    unsafe extern "C" fn v3(_: *const *mut c_void, _: *const i64, _: *const Context) -> i32 {
+        2
+    }
+    unsafe extern "C" fn v4(_: *const *mut c_void, _: *const i64, _: *const Context) -> i32 {
+        3
+    }
+    static FUNCTIONS: [Function; 1] = [function(
+        "main",
+        &[],
+        &[],
+        &[Instr::Call { dst: VOID, callee: Callee::Kernel(0), args: &[] }, Instr::Ret(Operand::None)],
+    )];
+    static PROGRAM: Program = Program {
+        kernels: &[
+            KernelTable { level: IsaLevel::Baseline, kernels: &[baseline] },
+            KernelTable { level: IsaLevel::V3, kernels: &[v3] },
+            KernelTable { level: IsaLevel::V4, kernels: &[v4] },
+        ],
+        messages: &["baseline", "v3", "v4"],
+        ..program(&FUNCTIONS, &[])
+    };
     assert!(IsaLevel::Baseline < IsaLevel::V3 && IsaLevel::V3 < IsaLevel::V4);
-    assert_eq!(isa_level(), isa_level());
+    let mut arena = Arena::<0>::new();
+    // SAFETY: the kernels touch nothing.
+    let found = unsafe { State::new(&PROGRAM, &[], &mut arena) }.call(0, &[], &mut Room::new());
+    let message = PROGRAM.messages[isa_level() as usize];
+    assert_eq!(found, Err(Error::Kernel { kernel: "add4", message }));
+}
+
+#[test]
+fn kernels_reach_the_pool() {
+    unsafe extern "C" fn pool(opaque: *mut c_void, tasks: i64, body: Task, data: *mut c_void) -> i32 {
+        // SAFETY: `opaque` is the counter below; the kernel's task and its data are used as it asks.
+        unsafe { *opaque.cast::<i64>() += tasks };
+        // SAFETY: as above.
+        (0..tasks).map(|task| unsafe { body(task, data) }).max().unwrap_or(0)
+    }
+    unsafe extern "C" fn square(task: i64, data: *mut c_void) -> i32 {
+        // SAFETY: `data` are 4 integers.
+        unsafe { data.cast::<i64>().add(task as usize).write(task * task) };
+        0
+    }
+    unsafe extern "C" fn squares(args: *const *mut c_void, _: *const i64, ctx: *const Context) -> i32 {
+        // SAFETY: the program passes a tensor of 4 integers.
+        unsafe { ((*ctx).parallel_for.unwrap())((*ctx).opaque, 4, square, *args) }
+    }
+    static FUNCTIONS: [Function; 1] = [function(
+        "main",
+        &[],
+        &[Param { name: "out", ty: Type::Tensor { dtype: Some(DType::I64), shape: Some(&[Dim::Imm(4)]) } }],
+        &[Instr::Call { dst: VOID, callee: Callee::Kernel(0), args: &[Operand::Out(0)] }, Instr::Ret(Operand::None)],
+    )];
+    static PROGRAM: Program = Program {
+        kernels: &[KernelTable { level: IsaLevel::Baseline, kernels: &[squares] }],
+        ..program(&FUNCTIONS, &[])
+    };
+    let (mut arena, mut tasks, mut out) = (Arena::<0>::new(), 0i64, [0i64; 4]);
+    // SAFETY: the program obeys the rules.
+    let mut state = unsafe { State::new(&PROGRAM, &[], &mut arena) };
+    // SAFETY: `pool` runs each task once; `tasks` outlives the state.
+    unsafe { state.set_parallel(pool, (&raw mut tasks).cast()) };
+    assert_eq!(state.call(0, &[Arg::output(&mut out, &[4])], &mut Room::new()), Ok(Value::None));
+    assert_eq!((out, tasks), ([0, 1, 4, 9], 4));
 }

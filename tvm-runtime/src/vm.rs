@@ -4,6 +4,7 @@ use crate::abi::{Context, Kernel, Parallel};
 use crate::bytecode::{Callee, Function, Instr, Operand, Program, Reg, VOID};
 use crate::error::Error;
 use crate::tensor::Value;
+use core::cell::Cell;
 use core::ffi::c_void;
 
 /// Registers, integers and pointers of one call, on the caller's stack: the sizes of
@@ -49,8 +50,14 @@ pub(crate) struct Window {
     pub(crate) used: usize,
 }
 
+/// A call failed; the frame's `error` says why.
+///
+/// Nothing but a tag, so that passing it on costs one test.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fail(());
+
 /// A call in progress, as builtins see it.
-pub struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     pub(crate) program: &'static Program,
     pub(crate) kernels: &'static [Kernel],
     pub(crate) weights: &'a [u8],
@@ -63,11 +70,20 @@ pub struct Frame<'a> {
     pub(crate) arena_len: usize,
     pub(crate) parallel: Parallel,
     pub(crate) window: Window,
+    pub(crate) error: Cell<Error>,
 }
 
 impl Frame<'_> {
+    /// Notes why the call fails.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn fail(&self, error: Error) -> Fail {
+        self.error.set(error);
+        Fail(())
+    }
+
     /// Runs the window's function, whose arguments are in its registers.
-    pub(crate) fn run(&mut self) -> Result<Value, Error> {
+    pub(crate) fn run(&mut self) -> Result<Value, Fail> {
         let function = self.window.function;
         for (i, param) in function.params.iter().chain(function.outs).enumerate() {
             let value = self.reg(i as Reg)?;
@@ -102,7 +118,7 @@ impl Frame<'_> {
         }
     }
 
-    fn kernel(&mut self, index: u16, args: &[Operand]) -> Result<Value, Error> {
+    fn kernel(&mut self, index: u16, args: &[Operand]) -> Result<Value, Fail> {
         let Some(kernel) = self.kernels.get(usize::from(index)) else {
             return Err(self.malformed("no such kernel"));
         };
@@ -111,7 +127,10 @@ impl Frame<'_> {
         for &operand in args {
             let scalar = match self.get(operand)? {
                 Value::Tensor(tensor) => {
-                    *self.pointers.get_mut(buffers).ok_or(Error::StorageTooSmall)? = tensor.data.cast();
+                    let Some(slot) = self.pointers.get_mut(buffers) else {
+                        return Err(self.fail(Error::StorageTooSmall));
+                    };
+                    *slot = tensor.data.cast();
                     buffers += 1;
                     continue;
                 }
@@ -126,7 +145,7 @@ impl Frame<'_> {
         let used = self.arena_top();
         let needed = used + self.window.function.workspace_bytes;
         if needed > self.arena_len {
-            return Err(Error::ArenaTooSmall { needed, available: self.arena_len });
+            return Err(self.fail(Error::ArenaTooSmall { needed, available: self.arena_len }));
         }
         // SAFETY: `scratch` and `used` were compared with the lengths of storage and arena on entry
         // and on every write; an offset of at most the length stays within (or one past) the block.
@@ -144,15 +163,15 @@ impl Frame<'_> {
             code => {
                 let name = self.program.kernel_names.get(usize::from(index));
                 let message = usize::try_from(code).ok().and_then(|n| self.program.messages.get(n.checked_sub(1)?));
-                Err(Error::Kernel {
+                Err(self.fail(Error::Kernel {
                     kernel: name.copied().unwrap_or("?"),
                     message: message.copied().unwrap_or("unknown message"),
-                })
+                }))
             }
         }
     }
 
-    fn function(&mut self, index: u16, args: &[Operand], dst: Reg) -> Result<Value, Error> {
+    fn function(&mut self, index: u16, args: &[Operand], dst: Reg) -> Result<Value, Fail> {
         let (caller, index) = (self.window, usize::from(index));
         let function = match self.program.functions.get(index) {
             Some(function) if index < caller.index => function,
@@ -170,7 +189,7 @@ impl Frame<'_> {
         if let (Value::Tuple { first, len }, false) = (value, dst == VOID) {
             for i in 0..len {
                 let item = self.registers.get(usize::from(first) + usize::from(i)).copied();
-                let item = item.ok_or(Error::StorageTooSmall)?;
+                let item = item.ok_or_else(|| self.fail(Error::StorageTooSmall))?;
                 self.keep(item, heap)?;
                 self.set(dst.saturating_add(1 + i), item)?;
             }
@@ -189,22 +208,25 @@ impl Frame<'_> {
         args: usize,
         heap: usize,
         arena: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fail> {
         let window = self.registers.get_mut(base + args..base + usize::from(function.registers));
-        window.ok_or(Error::StorageTooSmall)?.fill(Value::None);
+        match window {
+            Some(window) => window.fill(Value::None),
+            None => return Err(self.fail(Error::StorageTooSmall)),
+        }
         let needed = arena.saturating_add(function.arena_bytes);
         if needed > self.arena_len {
-            return Err(Error::ArenaTooSmall { needed, available: self.arena_len });
+            return Err(self.fail(Error::ArenaTooSmall { needed, available: self.arena_len }));
         }
         if heap + usize::from(function.heap) > self.ints_len {
-            return Err(Error::StorageTooSmall);
+            return Err(self.fail(Error::StorageTooSmall));
         }
         self.window = Window { index, function, base, heap, arena, used: function.arena_bytes };
         Ok(())
     }
 
     /// Refuses what points to integers from `heap` on: they are gone when the callee has returned.
-    fn keep(&self, value: Value, heap: usize) -> Result<(), Error> {
+    fn keep(&self, value: Value, heap: usize) -> Result<(), Fail> {
         let shape = match value {
             Value::Tensor(tensor) => tensor.shape,
             Value::Shape(shape) => shape,
@@ -218,25 +240,29 @@ impl Frame<'_> {
         Ok(())
     }
 
-    fn external(&mut self, index: u16, args: &[Operand]) -> Result<Value, Error> {
+    fn external(&mut self, index: u16, args: &[Operand]) -> Result<Value, Fail> {
         let Some(function) = self.program.externs.get(usize::from(index)) else {
             return Err(self.malformed("no such external function"));
         };
         let base = self.spill(args)?;
-        (function.call)(self.registers.get(base..base + args.len()).unwrap_or_default())
+        let args = self.registers.get(base..base + args.len()).unwrap_or_default();
+        (function.call)(args).map_err(|error| self.fail(error))
     }
 
     /// Copies operands to the registers behind the window and returns the first one's index.
-    fn spill(&mut self, args: &[Operand]) -> Result<usize, Error> {
+    fn spill(&mut self, args: &[Operand]) -> Result<usize, Fail> {
         let base = self.window.base + usize::from(self.window.function.registers);
         for (i, &operand) in args.iter().enumerate() {
             let value = self.get(operand)?;
-            *self.registers.get_mut(base + i).ok_or(Error::StorageTooSmall)? = value;
+            let Some(slot) = self.registers.get_mut(base + i) else {
+                return Err(self.fail(Error::StorageTooSmall));
+            };
+            *slot = value;
         }
         Ok(base)
     }
 
-    fn truth(&self, operand: Operand) -> Result<bool, Error> {
+    fn truth(&self, operand: Operand) -> Result<bool, Fail> {
         let value = match self.get(operand)? {
             Value::Tensor(tensor) => self.element(tensor, 0)?,
             value => value,

@@ -23,6 +23,15 @@ fn run_unverified(program: &'static Program, index: usize, args: &[Arg<'_>]) -> 
     unsafe { State::new(program, &[], &mut arena) }.call(index, args, &mut Room::new())
 }
 
+/// A slice that lives as long as the process, and is not lost to leak checkers.
+fn keep<T: Sync + 'static>(value: T) -> &'static [T] {
+    static KEPT: std::sync::Mutex<std::vec::Vec<&(dyn core::any::Any + Sync)>> =
+        std::sync::Mutex::new(std::vec::Vec::new());
+    let kept: &'static [T; 1] = std::boxed::Box::leak(std::boxed::Box::new([value]));
+    KEPT.lock().unwrap().push(kept);
+    kept
+}
+
 #[test]
 fn a_loop_counts() {
     // sum of 1..=n by If and Goto
@@ -185,7 +194,7 @@ fn broken_tables_are_refused() {
         let refused = |found| matches!(found, Err(Error::Malformed { function, .. }) if function == one.name);
         assert!(refused(run_unverified(&PROGRAM, i, &[]).map(|_| ())), "{}", one.name);
         // A slot is an operand like any other: only the call sees it.
-        let alone = std::boxed::Box::leak(std::boxed::Box::new([*one]));
+        let alone = keep(*one);
         assert_eq!(refused(Program { functions: alone, ..PROGRAM }.verify()), i < 7, "{}", one.name);
     }
     assert!(run_unverified(&PROGRAM, 8, &[]).is_err());
@@ -195,8 +204,8 @@ fn broken_tables_are_refused() {
 fn the_verifier_knows_memory_and_frames() {
     const BASE: Function = function("f", &[], &[], &[Instr::Ret(Const(0))]);
     let verify = |one: Function, constant: Constant, weight_bytes| {
-        let functions = std::boxed::Box::leak(std::boxed::Box::new([one]));
-        let constants = std::boxed::Box::leak(std::boxed::Box::new([constant]));
+        let functions = keep(one);
+        let constants = keep(constant);
         match (Program { weight_bytes, ..program(functions, constants) }).verify() {
             Err(Error::Malformed { rule, .. }) => rule,
             _ => "",
