@@ -1,0 +1,138 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Compiles models to native code ahead of time.
+///
+/// MODEL is an .onnx file or TVMScript text (.py, .tvm; `-` reads it from standard input).
+/// Exit codes: 0 fine, 1 the model or the result is at fault (a message says what), 2 usage.
+#[derive(Parser)]
+#[command(name = "tvmc", version, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Report everything that would stop a build of MODEL, all at once
+    Check(CheckArgs),
+    /// Print MODEL as TVMScript, at any stage of the pipeline
+    Show(ShowArgs),
+    /// Write C sources, header, weights, static library and a report of MODEL to a folder
+    Compile(CompileArgs),
+    /// Compile MODEL for this machine and run it once
+    Run(RunArgs),
+    /// Compile MODEL for this machine and measure its latency
+    Bench(BenchArgs),
+    /// List the passes and pipelines that `show` can run, and the targets
+    List,
+}
+
+/// What to compile, and for what.
+#[derive(Args)]
+pub struct ModelArgs {
+    /// An .onnx file, or TVMScript text (.py, .tvm; `-` for standard input)
+    pub model: PathBuf,
+}
+
+/// What to compile for.
+#[derive(Args)]
+pub struct TargetArgs {
+    /// Target, as x86-64-v3; the default is this machine. `tvmc list` names them
+    #[arg(long)]
+    pub target: Option<String>,
+}
+
+#[derive(Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// TVMScript as which TVM prints it.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DialectArg {
+    /// The tutorial's: T.block, out_sinfo, tir.noalias
+    Tutorial,
+    /// TVM 0.27's: T.sblock, out_ty, tirx.noalias
+    #[value(name = "0.27")]
+    V0_27,
+}
+
+#[derive(Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Run a named pipeline first, as `zero`
+    #[arg(long, conflicts_with = "pass")]
+    pub pipeline: Option<String>,
+    /// Run passes first, in order, as 'LegalizeOps,FuseOps(fuse_opt_level=2)'
+    #[arg(long)]
+    pub pass: Option<String>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Spelling of the output
+    #[arg(long, value_enum, default_value = "tutorial")]
+    pub dialect: DialectArg,
+    /// Print this function alone
+    #[arg(long)]
+    pub func: Option<String>,
+}
+
+#[derive(Args)]
+pub struct CompileArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Folder to write to; made when missing
+    #[arg(long)]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Name of the module and prefix of its files; the default is the model file's
+    #[arg(long)]
+    pub name: Option<String>,
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Inputs by parameter name, or input_0, input_1, … by position
+    #[arg(long)]
+    pub inputs: PathBuf,
+    /// Where to write output_0, output_1, …
+    #[arg(long)]
+    pub outputs: Option<PathBuf>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Function to run
+    #[arg(long, default_value = "main")]
+    pub func: String,
+    /// Run the function this many times and report the growth of the process's memory
+    #[arg(long, default_value_t = 1)]
+    pub repeat: u64,
+}
+
+#[derive(Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Function to measure; its inputs are random
+    #[arg(long, default_value = "main")]
+    pub func: String,
+    /// Seconds to measure for
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+    /// Value of a symbolic dimension, as n=16; may be given several times
+    #[arg(long = "dim", value_name = "NAME=N")]
+    pub dims: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

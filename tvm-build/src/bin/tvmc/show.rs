@@ -1,0 +1,43 @@
+//! `tvmc show`
+
+use crate::args::{DialectArg, ShowArgs};
+use crate::session::{Failure, Session};
+use std::io::Write;
+use tvm_build::pipeline;
+use tvm_ir::syntax::{Dialect, print_func, print_module};
+
+pub fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let mut session = Session::new();
+    let target = session.target(&args.target)?;
+    let steps = match (&args.pipeline, &args.pass) {
+        (Some(name), _) => pipeline::lookup(name).map(|p| (p.steps)()).ok_or_else(|| {
+            let known: Vec<&str> = pipeline::all().map(|p| p.name).collect();
+            Failure::Usage(format!("unknown pipeline '{name}'; known are {}", known.join(", ")))
+        })?,
+        (None, Some(spec)) => pipeline::parse_steps(spec).map_err(|d| Failure::Usage(d.to_string()))?,
+        (None, None) => Vec::new(),
+    };
+    let mut module = session.load(&args.model)?;
+    for step in &steps {
+        session.progress(step.pass.name);
+        let done = step.run(&mut module, &target);
+        session.check(done)?;
+    }
+    let dialect = match args.dialect {
+        DialectArg::Tutorial => Dialect::Tutorial,
+        DialectArg::V0_27 => Dialect::V0_27,
+    };
+    let text = match &args.func {
+        None => print_module(&module, dialect),
+        Some(name) => {
+            let func = module.get(name).ok_or_else(|| {
+                let names: Vec<&str> = module.funcs.keys().map(|n| n.as_str()).collect();
+                Failure::Usage(format!("the module has no function '{name}'; it has {}", names.join(", ")))
+            })?;
+            print_func(name, func, dialect)
+        }
+    };
+    // A closed pipe (`| head`) is the reader's choice, not an error.
+    let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end_matches('\n'));
+    Ok(())
+}
