@@ -24,7 +24,7 @@
 //! # Features
 //!
 //! `std` (default): run-time choice of the ISA level. `alloc`: arenas on the heap. `ndarray`: views
-//! in and arrays out. The core needs none of them.
+//! in and arrays out. `host`: kernels from a shared library, for tools. The core needs none of them.
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -39,6 +39,8 @@ mod dtype;
 mod error;
 mod frame;
 mod half;
+#[cfg(feature = "host")]
+pub mod host;
 mod isa;
 mod memory;
 #[cfg(feature = "ndarray")]

@@ -76,7 +76,7 @@ impl<'a> State<'a> {
         self.enter(function, args, &mut storage.registers, &mut storage.ints, &mut storage.pointers)
     }
 
-    fn enter(
+    pub(crate) fn enter(
         &mut self,
         index: usize,
         args: &[Arg<'_>],

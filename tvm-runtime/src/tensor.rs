@@ -160,7 +160,7 @@ pub struct Arg<'a> {
 }
 
 impl<'a> Arg<'a> {
-    const fn of(value: Value, len: usize, writable: bool) -> Self {
+    pub(crate) const fn of(value: Value, len: usize, writable: bool) -> Self {
         Arg { value, len, writable, borrow: PhantomData }
     }
 

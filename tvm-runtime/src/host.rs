@@ -1,0 +1,217 @@
+//! Running a program whose kernels lie in a shared library, with tensors whose type is known at run time.
+//!
+//! For tools and tests: generated modules link their kernels and have typed entry points.
+
+use crate::abi::{ALIGN, Kernel};
+use crate::bytecode::{Function, Program};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::memory::ArenaRef;
+use crate::state::State;
+use crate::tensor::{Arg, ShapeRef, TensorRef, Value, elements};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ffi::c_void;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Loads the kernels of these symbols from a shared library, which stays loaded until the process ends.
+///
+/// The error is the loader's message.
+///
+/// # Safety
+///
+/// The library was made by the compiler: it runs no code when loaded, and each symbol is a [`Kernel`].
+pub unsafe fn load_kernels(library: &Path, symbols: &[&str]) -> Result<&'static [Kernel], libloading::Error> {
+    // SAFETY: loading runs no code, as the caller promises.
+    let library = unsafe { libloading::Library::new(library) }?;
+    let library: &'static libloading::Library = Box::leak(Box::new(library));
+    let kernels: Result<Vec<Kernel>, libloading::Error> = symbols
+        .iter()
+        // SAFETY: the symbol is a kernel, as the caller promises; the library is never unloaded.
+        .map(|symbol| unsafe { library.get::<Kernel>(symbol.as_bytes()) }.map(|kernel| *kernel))
+        .collect();
+    Ok(kernels?.leak())
+}
+
+/// Bytes at an address that is a multiple of [`ALIGN`].
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([u8; ALIGN]);
+
+/// Owned bytes, [`ALIGN`]-aligned.
+#[derive(Clone)]
+pub struct AlignedBytes {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl AlignedBytes {
+    /// Zeros.
+    pub fn zeroed(len: usize) -> Self {
+        AlignedBytes { lines: alloc::vec![Line([0; ALIGN]); len.div_ceil(ALIGN)], len }
+    }
+
+    /// A copy.
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let mut copy = AlignedBytes::zeroed(bytes.len());
+        copy.as_mut_slice().copy_from_slice(bytes);
+        copy
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: the lines hold at least `len` initialised bytes.
+        unsafe { core::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+
+    /// The bytes, to change.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: the lines hold at least `len` initialised bytes, borrowed alone here.
+        unsafe { core::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+/// A tensor whose type is known at run time: compact, row-major.
+#[derive(Clone)]
+pub struct HostTensor {
+    dtype: DType,
+    shape: Vec<i64>,
+    data: AlignedBytes,
+}
+
+impl HostTensor {
+    /// A tensor of zeros; `None` when the shape is not valid.
+    pub fn zeroed(dtype: DType, shape: &[i64]) -> Option<Self> {
+        let bytes = elements(shape)?.checked_mul(dtype.bytes())?;
+        Some(HostTensor { dtype, shape: shape.to_vec(), data: AlignedBytes::zeroed(bytes) })
+    }
+
+    /// A tensor of given bytes; `None` when their number does not fit. Bools must be 0 or 1.
+    pub fn new(dtype: DType, shape: &[i64], bytes: &[u8]) -> Option<Self> {
+        let mut tensor = HostTensor::zeroed(dtype, shape)?;
+        (tensor.data.len == bytes.len()).then(|| tensor.data.as_mut_slice().copy_from_slice(bytes))?;
+        Some(tensor)
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Shape.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The elements' bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.data.as_slice()
+    }
+
+    fn value(&mut self) -> (Value, usize) {
+        let tensor = TensorRef {
+            data: self.data.as_mut_slice().as_mut_ptr(),
+            shape: ShapeRef::new(&self.shape),
+            dtype: self.dtype,
+        };
+        (Value::Tensor(tensor), elements(&self.shape).unwrap_or(0))
+    }
+
+    /// As a parameter.
+    pub fn input(&mut self) -> Arg<'_> {
+        let (value, len) = self.value();
+        Arg::of(value, len, false)
+    }
+
+    /// As an output.
+    pub fn output(&mut self) -> Arg<'_> {
+        let (value, len) = self.value();
+        Arg::of(value, len, true)
+    }
+}
+
+/// Registers, integers and pointers of calls of one function, on the heap.
+pub struct HostStorage {
+    registers: Vec<Value>,
+    ints: Vec<i64>,
+    pointers: Vec<*mut c_void>,
+}
+
+impl HostStorage {
+    /// As much as the function needs.
+    pub fn new(function: &Function) -> Self {
+        HostStorage {
+            registers: alloc::vec![Value::None; function.frame.registers],
+            ints: alloc::vec![0; function.frame.ints],
+            pointers: alloc::vec![core::ptr::null_mut(); function.frame.pointers],
+        }
+    }
+}
+
+/// A program that runs in this process. It owns its weights and its arena.
+pub struct Session {
+    state: State<'static>,
+}
+
+impl Session {
+    /// Joins a program with its weights (copied once, for alignment) and an arena on the heap.
+    ///
+    /// # Safety
+    ///
+    /// As [`State::new`].
+    pub unsafe fn new(program: &'static Program, weights: &[u8]) -> Self {
+        let weights: &'static AlignedBytes = Box::leak(Box::new(AlignedBytes::copy_of(weights)));
+        let arena = program.functions.iter().map(|f| f.frame.arena).max().unwrap_or(0);
+        // SAFETY: the caller keeps the contract.
+        Session { state: unsafe { State::new(program, weights.as_slice(), ArenaRef::heap(arena)) } }
+    }
+
+    /// The index of a function.
+    pub fn function(&self, name: &str) -> Option<usize> {
+        self.state.program().functions.iter().position(|f| f.name == name)
+    }
+
+    /// Calls a function with its parameters, then its outputs. Allocates nothing.
+    pub fn call(&mut self, function: usize, args: &[Arg<'_>], storage: &mut HostStorage) -> Result<Value, Error> {
+        self.state.enter(function, args, &mut storage.registers, &mut storage.ints, &mut storage.pointers)
+    }
+
+    /// Makes the arena at least this large.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.state.reserve(bytes);
+    }
+}
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The system's allocator, counting its calls. A program makes it its `#[global_allocator]`.
+pub struct CountingAllocator;
+
+impl CountingAllocator {
+    /// Allocations and reallocations of this process so far.
+    pub fn count() -> u64 {
+        ALLOCATIONS.load(Ordering::Relaxed)
+    }
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's contract is the same.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
