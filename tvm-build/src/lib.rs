@@ -5,5 +5,9 @@ pub mod import;
 pub mod npy;
 #[cfg(feature = "cli")]
 pub mod npz;
+pub mod lower;
 pub mod pass;
 pub mod passes;
+#[cfg(test)]
+mod samples;
+pub mod tir_tools;
