@@ -13,16 +13,16 @@ use crate::tir::{Block, IterKind, IterVar, Param, PrimFunc, Stmt, access_regions
 
 /// Prefix of the loops of a stage: TVM's C++ library counts `ax0, ax1, …`, its Python library `i0, i1, …`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Axes {
+pub enum Axes<'a> {
     /// `ax0, ax1, …`
     Ax,
     /// `i0, i1, …`
     I,
     /// Given names; further axes are `ax{n}`.
-    Named(&'static [&'static str]),
+    Named(&'a [&'a str]),
 }
 
-impl Axes {
+impl Axes<'_> {
     fn name(self, d: usize) -> Name {
         match self {
             Axes::Ax => format!("ax{d}").into(),
@@ -122,6 +122,7 @@ pub struct Te {
     stages: Vec<Stage>,
     names: NameSupply,
     analyzer: Analyzer,
+    annotations: Attrs,
 }
 
 impl Te {
@@ -134,7 +135,7 @@ impl Te {
     pub fn compute(
         &mut self,
         name: &str,
-        axes: Axes,
+        axes: Axes<'_>,
         shape: &[PrimExpr],
         dtype: DType,
         f: impl FnOnce(&[PrimExpr]) -> PrimExpr,
@@ -148,12 +149,17 @@ impl Te {
         out
     }
 
+    /// Annotates the block of the next stage.
+    pub fn annotate(&mut self, key: &str, value: impl Into<AttrValue>) {
+        self.annotations.insert(key.into(), value.into());
+    }
+
     /// A stage that reduces over `reduced`; `f` gets the indices of the result and of the reduced axes.
     #[allow(clippy::too_many_arguments, reason = "a stage is these seven things")]
     pub fn reduce(
         &mut self,
         name: &str,
-        axes: Axes,
+        axes: Axes<'_>,
         shape: &[PrimExpr],
         reduced: &[ReduceAxis],
         reducer: Reducer,
@@ -181,7 +187,7 @@ impl Te {
     pub fn block(
         &mut self,
         name: &str,
-        axes: Axes,
+        axes: Axes<'_>,
         shape: &[PrimExpr],
         reduced: &[ReduceAxis],
         outputs: &[Buffer],
@@ -205,6 +211,7 @@ impl Te {
             reads,
             writes,
             init,
+            annotations: std::mem::take(&mut self.annotations),
             ..Block::root(Vec::new(), body)
         }));
         let stmt = nest.loops.into_iter().rev().fold(block, |body, (var, extent)| Stmt::serial(var, extent, body));
@@ -267,7 +274,7 @@ impl Nest {
         Nest { loops: Vec::new(), iters: Vec::new() }
     }
 
-    fn spatial(&mut self, axes: Axes, shape: &[PrimExpr]) -> Vec<PrimExpr> {
+    fn spatial(&mut self, axes: Axes<'_>, shape: &[PrimExpr]) -> Vec<PrimExpr> {
         shape.iter().enumerate().map(|(d, e)| self.axis(axes.name(d), e, IterKind::Spatial)).collect()
     }
 

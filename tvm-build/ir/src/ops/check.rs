@@ -3,7 +3,7 @@
 use super::show::show_info;
 use crate::attrs::AttrValue;
 use crate::diag::Diag;
-use crate::relax::{ArgDef, ArgKind, AttrDef, AttrKind, Call, Dims, Leaf, Op, StructInfo};
+use crate::relax::{ArgDef, ArgKind, AttrDef, AttrKind, Call, Leaf, Op, StructInfo};
 use crate::span::Span;
 
 /// A complete call: missing optional arguments become [`Leaf::Absent`], missing attributes their defaults.
@@ -37,8 +37,9 @@ pub fn make_call(op: Op, args: Vec<Leaf>, attrs: &[(&str, AttrValue)], span: Spa
             }
         }
     }
-    let call = Call { op, args, attrs: values, span };
+    let mut call = Call { op, args, attrs: values, span };
     check_call(&call)?;
+    (def.prepare)(&mut call).map_err(|d| d.at(span))?;
     Ok(call)
 }
 
@@ -143,13 +144,5 @@ fn describe(kind: AttrKind) -> &'static str {
         AttrKind::Ints => "a list of integers",
         AttrKind::OptInts => "a list of integers or None",
         AttrKind::Any => "a value",
-    }
-}
-
-/// The dimensions of a shape argument, or `None` when only its rank is known.
-pub(super) fn shape_dims(leaf: &Leaf) -> Option<Dims> {
-    match leaf.info()? {
-        StructInfo::Shape(d) => Some(d),
-        _ => None,
     }
 }

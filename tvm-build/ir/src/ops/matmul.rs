@@ -31,7 +31,7 @@ fn infer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
         }
     }
     let (Some(ra), Some(rb)) = (a.dims.rank(), b.dims.rank()) else { return cx.result(Dims::Unknown, dtype) };
-    let rank = ra.max(rb) - usize::from(ra == 1) - usize::from(rb == 1);
+    let rank = ra.max(rb).max(2) - usize::from(ra == 1) - usize::from(rb == 1);
     let (Some(da), Some(db)) = (a.dims.known(), b.dims.known()) else { return cx.result(Dims::Rank(rank), dtype) };
     let (ka, kb) = (&da[ra - 1], &db[rb.saturating_sub(2)]);
     if cx.differ(ka, kb) {

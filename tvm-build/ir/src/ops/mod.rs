@@ -3,15 +3,21 @@
 //! A row ([`OpDef`]) declares an op's arguments and attributes, infers its struct info and makes it simpler.
 //! To add an op, add a row to its family's file; a new family is one file, one `mod` line and one entry of `FILES`.
 
+mod batch_norm;
 mod binary;
 mod check;
+mod conv;
 mod cx;
 mod legalize;
 mod matmul;
 mod permute;
+mod pool;
+mod reshape;
 mod row;
 mod show;
+mod topi;
 mod unary;
+mod window;
 
 pub use check::make_call;
 pub use legalize::legalize;
@@ -24,7 +30,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// The families.
-static FILES: &[&[OpDef]] = &[binary::OPS, matmul::OPS, permute::OPS, unary::OPS];
+static FILES: &[&[OpDef]] =
+    &[batch_norm::OPS, binary::OPS, conv::OPS, matmul::OPS, permute::OPS, pool::OPS, reshape::OPS, unary::OPS];
 
 /// The op of a name after `R.`.
 pub fn lookup(name: &str) -> Option<Op> {

@@ -2,7 +2,7 @@
 
 use crate::diag::Diag;
 use crate::relax::{
-    ArgDef, ArgKind, AttrDef, AttrDefault, AttrKind, Effects, InferCx, Lower, OpDef, Pattern, StructInfo,
+    ArgDef, ArgKind, AttrDef, AttrDefault, AttrKind, Call, Effects, InferCx, Lower, OpDef, Pattern, StructInfo,
 };
 
 /// A required argument.
@@ -40,5 +40,13 @@ pub(super) const fn op(
     lower: Lower,
     pattern: Pattern,
 ) -> OpDef {
-    OpDef { name, doc, args, attrs, infer, lower, pattern, effects: Effects::Pure }
+    OpDef { name, doc, args, attrs, prepare: |_| Ok(()), infer, lower, pattern, effects: Effects::Pure }
+}
+
+impl OpDef {
+    /// The row with a rule that brings calls into normal form.
+    pub(super) const fn prepared(mut self, prepare: fn(&mut Call) -> Result<(), Diag>) -> OpDef {
+        self.prepare = prepare;
+        self
+    }
 }

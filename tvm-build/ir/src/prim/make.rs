@@ -334,7 +334,15 @@ fn fold_float(op: BinOp, a: &PrimExpr, b: &PrimExpr) -> Option<PrimExpr> {
     if dtype != DType::F32 && dtype != DType::F64 {
         return None;
     }
-    let (PrimKind::Float(x), PrimKind::Float(y)) = (a.kind(), b.kind()) else { return None };
+    let (PrimKind::Float(x), PrimKind::Float(y)) = (a.kind(), b.kind()) else {
+        // Identities that hold for every value, NaN, infinities and signed zeros included.
+        return match op {
+            BinOp::Mul if a.as_float() == Some(1.0) => Some(b.clone()),
+            BinOp::Mul | BinOp::Div if b.as_float() == Some(1.0) => Some(a.clone()),
+            BinOp::Sub if b.as_float().is_some_and(|v| v.to_bits() == 0) => Some(a.clone()),
+            _ => None,
+        };
+    };
     let v = match op {
         BinOp::Add => x + y,
         BinOp::Sub => x - y,

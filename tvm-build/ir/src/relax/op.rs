@@ -19,6 +19,8 @@ pub struct OpDef {
     pub args: &'static [ArgDef],
     /// Attributes in printing order.
     pub attrs: &'static [AttrDef],
+    /// Brings a complete call into its normal form (`strides=2` as `[2, 2]`, `-1` in a shape resolved).
+    pub prepare: fn(&mut Call) -> Result<(), Diag>,
     /// Struct info of the result, from that of the arguments.
     pub infer: fn(&InferCx<'_>) -> Result<StructInfo, Diag>,
     /// How it becomes something simpler.

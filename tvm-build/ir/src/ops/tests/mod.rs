@@ -1,5 +1,7 @@
 //! Properties of every row.
 
+mod samples;
+
 use super::*;
 use crate::dtype::DType;
 use crate::prim::PrimExpr;
@@ -72,4 +74,34 @@ fn symbolic_scalars_become_parameters() {
     let Legalized::Tir { func, tir_vars, .. } = legalize(&c, &info).unwrap() else { panic!() };
     assert_eq!(tir_vars, vec![n.expr()]);
     assert!(matches!(func.params.last(), Some(crate::tir::Param::Scalar(v)) if *v != n));
+}
+
+#[test]
+fn every_row_infers_and_lowers_its_samples() {
+    let an = Analyzer::new();
+    let samples = samples::samples();
+    for (call, dims, dtype) in &samples {
+        let name = call.op.name();
+        let info = infer(call, &an).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let tensors = info.tensors().unwrap_or_else(|| panic!("{name} gives {info:?}"));
+        assert_eq!(tensors[0].dims.fixed().as_ref(), Some(dims), "{name}");
+        assert_eq!(tensors[0].dtype, Some(*dtype), "{name}");
+        let outputs = tensors.len();
+        match legalize(call, &info).unwrap_or_else(|e| panic!("{name}: {e}")) {
+            Legalized::Tir { func, args, tir_vars, .. } => {
+                assert_eq!(func.params.len(), args.len() + outputs + tir_vars.len(), "{name}");
+                assert!(tir_vars.is_empty(), "{name} of fixed shapes has scalar parameters");
+                let free = crate::tir::stmt_free_vars(&func.body);
+                assert!(free.is_empty(), "{name}: {free:?}");
+            }
+            Legalized::Bindings { bindings, result } => {
+                assert_eq!(result.info().as_ref(), Some(&info), "{name}");
+                assert!(!bindings.is_empty(), "{name}");
+            }
+            Legalized::Keep => assert!(matches!(call.op.def().lower, crate::relax::Lower::Builtin(_)), "{name}"),
+        }
+    }
+    for d in all() {
+        assert!(samples.iter().any(|(c, ..)| c.op.name() == d.name), "no sample of {}", d.name);
+    }
 }

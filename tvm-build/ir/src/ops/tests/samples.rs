@@ -1,0 +1,117 @@
+//! One call or more of every row, with the shape it gives.
+
+use crate::attrs::AttrValue;
+use crate::dtype::DType;
+use crate::ops::{lookup, make_call};
+use crate::prim::PrimExpr;
+use crate::relax::{Call, Leaf, StructInfo, Var};
+use crate::span::Span;
+
+pub(super) fn of(name: &str, dims: &[i64], dtype: DType) -> Leaf {
+    Leaf::Var(Var::new(name, StructInfo::tensor_fixed(dims, dtype)))
+}
+
+fn x(dims: &[i64]) -> Leaf {
+    of("x", dims, DType::F32)
+}
+
+fn w(dims: &[i64]) -> Leaf {
+    of("w", dims, DType::F32)
+}
+
+fn shape(dims: &[i64]) -> Leaf {
+    Leaf::Shape(dims.iter().map(|d| PrimExpr::i64(*d)).collect())
+}
+
+fn call(name: &str, args: Vec<Leaf>, attrs: &[(&str, AttrValue)]) -> Call {
+    make_call(lookup(name).unwrap(), args, attrs, Span::NONE).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn ints(v: &[i64]) -> AttrValue {
+    v.to_vec().into()
+}
+
+const F: DType = DType::F32;
+
+/// Call, shape and type of the (first) result.
+pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
+    let mut out: Vec<(Call, Vec<i64>, DType)> = Vec::new();
+    let mut add = |name: &str, args: Vec<Leaf>, attrs: &[(&str, AttrValue)], dims: &[i64], dtype: DType| {
+        out.push((call(name, args, attrs), dims.to_vec(), dtype));
+    };
+    elementwise(&mut add);
+    shapes(&mut add);
+    nn(&mut add);
+    out
+}
+
+type Add<'a> = dyn FnMut(&str, Vec<Leaf>, &[(&str, AttrValue)], &[i64], DType) + 'a;
+
+fn elementwise(add: &mut Add<'_>) {
+    let float =
+        ["add", "divide", "floor_divide", "floor_mod", "maximum", "minimum", "mod", "multiply", "power", "subtract"];
+    for op in float {
+        add(op, vec![x(&[2, 3]), w(&[3])], &[], &[2, 3], F);
+        add(op, vec![of("x", &[2, 1], DType::I32), of("w", &[3], DType::I32)], &[], &[2, 3], DType::I32);
+    }
+    for op in ["atan2", "log_add_exp"] {
+        add(op, vec![x(&[]), w(&[3])], &[], &[3], F);
+    }
+    for op in ["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"] {
+        add(op, vec![x(&[2, 1, 4]), w(&[3, 1])], &[], &[2, 3, 4], DType::BOOL);
+    }
+    for op in ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"] {
+        add(op, vec![of("x", &[0, 3], DType::U8), of("w", &[1], DType::U8)], &[], &[0, 3], DType::U8);
+    }
+    for op in ["logical_and", "logical_or", "logical_xor"] {
+        add(op, vec![of("x", &[5], DType::BOOL), of("w", &[5], DType::BOOL)], &[], &[5], DType::BOOL);
+    }
+    add("nn.relu", vec![x(&[2, 3])], &[], &[2, 3], F);
+}
+
+fn shapes(add: &mut Add<'_>) {
+    add("permute_dims", vec![x(&[2, 3, 4])], &[], &[4, 3, 2], F);
+    add("permute_dims", vec![x(&[2, 3, 4])], &[("axes", ints(&[0, -1, 1]))], &[2, 4, 3], F);
+    add("reshape", vec![x(&[2, 3, 4]), shape(&[0, -1])], &[], &[2, 12], F);
+    add("reshape", vec![x(&[2, 0]), shape(&[0, 7])], &[], &[0, 7], F);
+    add("flatten", vec![x(&[2, 3])], &[], &[6], F);
+    add("flatten", vec![x(&[])], &[], &[1], F);
+    add("nn.batch_flatten", vec![x(&[2, 3, 4])], &[], &[2, 12], F);
+    add("expand_dims", vec![x(&[2, 3])], &[("axis", ints(&[0, -1]))], &[1, 2, 3, 1], F);
+    add("squeeze", vec![x(&[1, 2, 1])], &[], &[2], F);
+    add("squeeze", vec![x(&[1, 2, 1])], &[("axis", ints(&[-1]))], &[1, 2], F);
+    add("matmul", vec![x(&[5, 1, 2, 3]), w(&[4, 3, 7])], &[], &[5, 4, 2, 7], F);
+    add("matmul", vec![x(&[3]), w(&[4, 3, 7])], &[], &[4, 7], F);
+    add("matmul", vec![x(&[4, 2, 3]), w(&[3])], &[("out_dtype", DType::F64.into())], &[4, 2], DType::F64);
+    add("matmul", vec![x(&[3]), w(&[3])], &[], &[], F);
+}
+
+fn nn(add: &mut Add<'_>) {
+    add("nn.conv1d", vec![x(&[2, 3, 9]), w(&[4, 3, 3])], &[("padding", ints(&[1]))], &[2, 4, 9], F);
+    add(
+        "nn.conv2d",
+        vec![x(&[1, 4, 7, 9]), w(&[6, 2, 3, 2])],
+        &[("groups", 2.into()), ("strides", ints(&[2, 1]))],
+        &[1, 6, 3, 8],
+        F,
+    );
+    let nhwc = [("data_layout", "NHWC".into()), ("kernel_layout", "HWIO".into()), ("padding", ints(&[1, 0, 2, 1]))];
+    add("nn.conv2d", vec![x(&[1, 7, 9, 4]), w(&[3, 3, 4, 5])], &nhwc, &[1, 8, 8, 5], F);
+    add("nn.conv3d", vec![x(&[1, 2, 4, 5, 6]), w(&[3, 2, 2, 2, 2])], &[("dilation", ints(&[2]))], &[1, 3, 2, 3, 4], F);
+    for op in ["nn.max_pool1d", "nn.avg_pool1d"] {
+        add(op, vec![x(&[2, 3, 9])], &[("pool_size", ints(&[3]))], &[2, 3, 7], F);
+    }
+    for op in ["nn.max_pool2d", "nn.avg_pool2d"] {
+        let attrs =
+            [("pool_size", ints(&[3])), ("strides", ints(&[2])), ("padding", ints(&[1])), ("ceil_mode", true.into())];
+        add(op, vec![x(&[1, 2, 8, 5])], &attrs, &[1, 2, 5, 3], F);
+        add(op, vec![x(&[1, 8, 5, 2])], &[("layout", "NHWC".into())], &[1, 8, 5, 2], F);
+    }
+    for op in ["nn.max_pool3d", "nn.avg_pool3d"] {
+        add(op, vec![x(&[1, 2, 4, 5, 6])], &[("pool_size", ints(&[2]))], &[1, 2, 3, 4, 5], F);
+    }
+    let c = |n: &str| of(n, &[3], F);
+    let stats = || vec![x(&[2, 3, 4]), c("gamma"), c("beta"), c("mean"), c("var")];
+    add("nn.batch_norm", stats(), &[("axis", 1.into()), ("training", false.into())], &[2, 3, 4], F);
+    add("nn.batch_norm", stats(), &[("axis", 1.into())], &[2, 3, 4], F);
+}
