@@ -77,7 +77,7 @@ impl IntBound {
 
     /// Bounds of `x + y`.
     #[must_use]
-    pub fn add(self, o: IntBound) -> IntBound {
+    pub fn plus(self, o: IntBound) -> IntBound {
         let min = if self.min == Self::NEG_INF || o.min == Self::NEG_INF {
             Self::NEG_INF
         } else {
@@ -93,14 +93,14 @@ impl IntBound {
 
     /// Bounds of `x * y`.
     #[must_use]
-    pub fn mul(self, o: IntBound) -> IntBound {
+    pub fn times(self, o: IntBound) -> IntBound {
         hull([inf_mul(self.min, o.min), inf_mul(self.min, o.max), inf_mul(self.max, o.min), inf_mul(self.max, o.max)])
     }
 
     /// Bounds of `x * k`.
     #[must_use]
     pub fn scale(self, k: i64) -> IntBound {
-        if k == 0 { IntBound::point(0) } else { self.mul(IntBound::point(k)) }
+        if k == 0 { IntBound::point(0) } else { self.times(IntBound::point(k)) }
     }
 
     /// Bounds of `floordiv(x, y)`; a divisor of 0 is left out, since there is no value then.
@@ -263,8 +263,8 @@ impl Session<'_> {
             PrimKind::Broadcast(a) => return self.bounds(a),
             PrimKind::Ramp(base, stride) => {
                 let last = i64::from(e.dtype().lanes) - 1;
-                let span = self.bounds(stride).mul(IntBound::new(0, last));
-                self.bounds(base).add(span)
+                let span = self.bounds(stride).times(IntBound::new(0, last));
+                self.bounds(base).plus(span)
             }
             PrimKind::Let(v, value, body) => {
                 let bound = self.bounds(value);
@@ -300,9 +300,9 @@ impl Session<'_> {
     fn binary_bounds(&mut self, op: BinOp, a: &PrimExpr, b: &PrimExpr) -> Option<IntBound> {
         let (x, y) = (self.bounds(a), self.bounds(b));
         Some(match op {
-            BinOp::Add => x.add(y),
-            BinOp::Sub => x.add(y.negate()),
-            BinOp::Mul => x.mul(y),
+            BinOp::Add => x.plus(y),
+            BinOp::Sub => x.plus(y.negate()),
+            BinOp::Mul => x.times(y),
             // Unsigned values above `i64` show as infinite.
             BinOp::Div => x.truncdiv(y),
             BinOp::FloorDiv => x.floordiv(y),

@@ -13,12 +13,14 @@ mod modular;
 mod prove;
 mod rewrite;
 mod session;
+mod set;
 mod sum;
 #[cfg(test)]
 mod tests;
 
 pub use bounds::IntBound;
 pub use modular::Modular;
+pub use set::IntSet;
 
 use crate::prim::{CmpOp, PrimExpr, Range, Var, free_vars};
 use facts::Facts;

@@ -118,9 +118,9 @@ impl<'a> Session<'a> {
         let PrimKind::Binary(op, a, b) = e.kind() else { return true };
         let (x, y) = (self.bounds(a), self.bounds(b));
         let raw = match op {
-            BinOp::Add => x.add(y),
-            BinOp::Sub => x.add(y.negate()),
-            BinOp::Mul => x.mul(y),
+            BinOp::Add => x.plus(y),
+            BinOp::Sub => x.plus(y.negate()),
+            BinOp::Mul => x.times(y),
             _ => return true,
         };
         raw.is_finite() && IntBound::of_type(e.dtype()).covers(raw)

@@ -280,7 +280,7 @@ impl Session<'_> {
     pub(super) fn sum_bounds(&mut self, s: &Sum) -> IntBound {
         let mut out = IntBound::point(s.base);
         for t in &s.terms {
-            out = out.add(self.term_bounds(t));
+            out = out.plus(self.term_bounds(t));
         }
         out
     }
