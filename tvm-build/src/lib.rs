@@ -1,9 +1,10 @@
 //! Compiles models to native code in build scripts.
 
-#[cfg(feature = "cli")]
 pub mod codegen;
 pub mod import;
+#[cfg(feature = "cli")]
 pub mod npy;
+#[cfg(feature = "cli")]
 pub mod npz;
 pub mod lower;
 pub mod pass;

@@ -16,11 +16,11 @@ use tvm_ir::span::Span;
 
 /// Words that no variable of a kernel may be named.
 const RESERVED: &[&str] = &[
-    "args", "asm", "auto", "break", "case", "char", "const", "continue", "ctx", "data", "default", "dims", "do", "double",
-    "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "int16_t", "int32_t", "int64_t", "int8_t",
-    "long", "main", "register", "restrict", "return", "self", "short", "signed", "size_t", "sizeof", "static", "status",
-    "struct", "switch", "task", "typedef", "typeof", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "union", "unix",
-    "linux", "unsigned", "void", "volatile", "while",
+    "args", "asm", "auto", "break", "case", "char", "const", "continue", "ctx", "data", "default", "dims", "do",
+    "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "int16_t", "int32_t", "int64_t",
+    "int8_t", "long", "main", "register", "restrict", "return", "self", "short", "signed", "size_t", "sizeof",
+    "static", "status", "struct", "switch", "task", "typedef", "typeof", "uint16_t", "uint32_t", "uint64_t", "uint8_t",
+    "union", "unix", "linux", "unsigned", "void", "volatile", "while",
 ];
 
 /// What is known of a variable of the kernel.
@@ -226,7 +226,8 @@ impl Printer<'_> {
                     self.bounds.bind(var, interval);
                 }
                 if !self.uses.named.contains(var) {
-                    self.vars.insert(var.clone(), VarInfo { text: String::new(), dtype: value.dtype, kind: VarKind::Value });
+                    self.vars
+                        .insert(var.clone(), VarInfo { text: String::new(), dtype: value.dtype, kind: VarKind::Value });
                     self.line(&format!("(void)({text});"));
                     return Ok(());
                 }
@@ -284,8 +285,11 @@ impl Printer<'_> {
 
     fn workspace(&mut self, var: &Local, dtype: DType, offset: u64) -> Result<(), Diag> {
         if self.in_task {
-            return Err(Diag::error(Span::NONE, format!("`{}`: scratch memory allocated inside a parallel loop", var.0))
-                .help("allocate it outside of the loop, or make it small enough for the stack"));
+            return Err(Diag::error(
+                Span::NONE,
+                format!("`{}`: scratch memory allocated inside a parallel loop", var.0),
+            )
+            .help("allocate it outside of the loop, or make it small enough for the stack"));
         }
         let kind = VarKind::Pointer { written: true, noalias: true };
         let name = self.declare(var, dtype, kind);

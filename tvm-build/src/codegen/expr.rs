@@ -159,7 +159,10 @@ impl Printer<'_> {
     fn operand(&mut self, b: &Expr, a: &Expr, place: Place) -> Result<Text, Diag> {
         let literal = |e: &Expr| matches!(e.kind, ExprKind::Int(_));
         if literal(a) && literal(b) && b.dtype.bits == 64 {
-            return Ok(Text::new(Prec::Unary, format!("({}){}", ctype(b.dtype)?, self.expr(b, place)?.within(Prec::Unary))));
+            return Ok(Text::new(
+                Prec::Unary,
+                format!("({}){}", ctype(b.dtype)?, self.expr(b, place)?.within(Prec::Unary)),
+            ));
         }
         self.expr(b, place)
     }
@@ -212,11 +215,8 @@ impl Printer<'_> {
             return None;
         }
         let (x, y) = (self.bounds.interval(a), self.bounds.interval(b));
-        let (less, equal, greater) = if a == b {
-            (false, true, false)
-        } else {
-            (x.lo < y.hi, x.lo <= y.hi && y.lo <= x.hi, x.hi > y.lo)
-        };
+        let (less, equal, greater) =
+            if a == b { (false, true, false) } else { (x.lo < y.hi, x.lo <= y.hi && y.lo <= x.hi, x.hi > y.lo) };
         let (holds, fails) = match op {
             CmpOp::Eq => (equal, less || greater),
             CmpOp::Ne => (less || greater, equal),

@@ -12,7 +12,6 @@ mod scalarize;
 mod tests;
 mod visit;
 
-
 pub use c::C99;
 pub use dialect::Dialect;
 

@@ -19,8 +19,30 @@ const FILES: &[&str] = &[
 
 /// Functions of the C library with one argument of their type; `f` is appended for `float`.
 const LIBM_1: &[&str] = &[
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "exp2", "floor", "log",
-    "log10", "log1p", "log2", "nearbyint", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "exp2",
+    "floor",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "nearbyint",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
 ];
 
 /// The same with two arguments.
@@ -184,7 +206,7 @@ fn function(op: &str, dtype: DType) -> Result<String, Diag> {
     let name = suffix(dtype)?;
     let (t, r) = (ctype(dtype)?, ctype(result)?);
     let parameters: Vec<String> = arguments.iter().map(|a| format!("{t} {a}")).collect();
-    let head = format!("static inline {r} tvm_{op}_{name}({}) {{", parameters.join(", "));
+    let head = format!("{} {r} tvm_{op}_{name}({}) {{", linkage(dtype), parameters.join(", "));
     let list = |f: &dyn Fn(&str) -> String| arguments.iter().map(|a| f(a)).collect::<Vec<_>>().join(", ");
     if dtype.lanes > 1 {
         let call = format!("tvm_{op}_{}({})", suffix(dtype.scalar())?, list(&|a| format!("{a}[i]")));
@@ -199,20 +221,26 @@ fn function(op: &str, dtype: DType) -> Result<String, Diag> {
     Ok(format!("{t} {op}{f}({});\n{head} return {op}{f}({}); }}", parameters.join(", "), list(&|a| a.to_owned())))
 }
 
+/// What stands before a helper: those over vectors are always inlined, so that no vector is passed in memory.
+fn linkage(dtype: DType) -> &'static str {
+    if dtype.lanes > 1 { "TVM_INLINE" } else { "static inline" }
+}
+
 fn lane_by_lane(head: &str, result: &str, lanes: u16, call: &str) -> String {
     format!("{head}\n    {result} r;\n    for (int i = 0; i < {lanes}; ++i) r[i] = {call};\n    return r;\n}}")
 }
 
 fn gather(of: DType, by: DType) -> Result<String, Diag> {
     let (t, e, i) = (ctype(of)?, ctype(of.scalar())?, ctype(by)?);
-    let head = format!("static inline {t} tvm_gather_{}_{}(const {e} *p, {i} at) {{", suffix(of)?, suffix(by)?);
+    let head = format!("TVM_INLINE {t} tvm_gather_{}_{}(const {e} *p, {i} at) {{", suffix(of)?, suffix(by)?);
     Ok(lane_by_lane(&head, &t, of.lanes, "p[at[i]]"))
 }
 
 fn bits(from: DType, to: DType) -> Result<String, Diag> {
     let (a, b) = (ctype(from)?, ctype(to)?);
     Ok(format!(
-        "static inline {b} tvm_bits_{}_{}({a} x) {{\n    union {{ {a} from; {b} to; }} v;\n    v.from = x;\n    return v.to;\n}}",
+        "{} {b} tvm_bits_{}_{}({a} x) {{\n    union {{ {a} from; {b} to; }} v;\n    v.from = x;\n    return v.to;\n}}",
+        linkage(if from.lanes > 1 { from } else { to }),
         suffix(from)?,
         suffix(to)?
     ))
@@ -222,7 +250,7 @@ fn bits(from: DType, to: DType) -> Result<String, Diag> {
 fn cast(from: DType, to: DType) -> Result<String, Diag> {
     let (a, b) = (suffix(from)?, suffix(to)?);
     let (t, r) = (ctype(from)?, ctype(to)?);
-    let head = format!("static inline {r} tvm_cast_{a}_{b}({t} x) {{");
+    let head = format!("{} {r} tvm_cast_{a}_{b}({t} x) {{", linkage(from));
     if from.lanes > 1 {
         let call = scalar_cast("x[i]", from.scalar(), to.scalar())?;
         return Ok(lane_by_lane(&head, &r, from.lanes, &call));
@@ -250,8 +278,7 @@ fn cast(from: DType, to: DType) -> Result<String, Diag> {
         ("0".to_owned(), format!("0x1p{bits}{f}"), bits)
     };
     let greatest = if top == 64 { "UINT64_MAX".to_owned() } else { format!("INT64_C({})", (1u128 << top) - 1) };
-    let least =
-        if to.is_int() { format!("(-INT64_C({}) - 1)", (1u128 << (bits - 1)) - 1) } else { "0".to_owned() };
+    let least = if to.is_int() { format!("(-INT64_C({}) - 1)", (1u128 << (bits - 1)) - 1) } else { "0".to_owned() };
     Ok(format!(
         "/* Truncates; what is out of range saturates, NaN gives 0. */\n{head}\n    if (x != x) return 0;\n    \
          if (x <= {low}) return ({r}){least};\n    if (x >= {high}) return ({r}){greatest};\n    return ({r})x;\n}}"
@@ -283,7 +310,8 @@ fn fill(text: &str, dtype: DType) -> Result<String, Diag> {
     let mut out = text.to_owned();
     for (key, lane) in [("@LANES:x@", "x"), ("@LANES:i@", "i")] {
         if out.contains(key) {
-            let lanes: Vec<String> = (0..dtype.lanes).map(|i| if lane == "x" { lane.to_owned() } else { i.to_string() }).collect();
+            let lanes: Vec<String> =
+                (0..dtype.lanes).map(|i| if lane == "x" { lane.to_owned() } else { i.to_string() }).collect();
             out = out.replace(key, &lanes.join(", "));
         }
     }

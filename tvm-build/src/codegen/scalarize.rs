@@ -184,8 +184,7 @@ impl Scalarizer {
                 let (b, s) = (self.scalar(base), self.scalar(stride));
                 let by = Expr { dtype: s.dtype, kind: ExprKind::Cast(Box::new(at.clone())) };
                 let by = if s.dtype == at.dtype { at.clone() } else { by };
-                let step =
-                    Expr { dtype: s.dtype, kind: ExprKind::Binary(BinOp::Mul, Box::new(s), Box::new(by)) };
+                let step = Expr { dtype: s.dtype, kind: ExprKind::Binary(BinOp::Mul, Box::new(s), Box::new(by)) };
                 ExprKind::Binary(BinOp::Add, Box::new(b), Box::new(step))
             }
             ExprKind::Call(f, args) => ExprKind::Call(*f, args.iter().map(|a| self.lane(a, at)).collect()),

@@ -12,7 +12,8 @@
 #define TVM_UNROLL
 #endif
 
-/* Helpers that take wide vectors are inlined: how they would be passed does not matter. */
+/* Helpers that take vectors are always inlined: how they would be passed does not matter. */
+#define TVM_INLINE static inline __attribute__((always_inline))
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif

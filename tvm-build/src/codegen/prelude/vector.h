@@ -1,48 +1,48 @@
 //@ select vector 0
 /* Lanes of a where the mask is all ones, of b where it is zero. */
-static inline @T@ tvm_select_@S@(@M@ m, @T@ a, @T@ b) { return (@T@)((m & (@M@)a) | (~m & (@M@)b)); }
+TVM_INLINE @T@ tvm_select_@S@(@M@ m, @T@ a, @T@ b) { return (@T@)((m & (@M@)a) | (~m & (@M@)b)); }
 
 //@ min vfloat 2
 /* A NaN operand gives NaN. */
-static inline @T@ tvm_min_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a < b) | (@M@)(a != a), a, b); }
+TVM_INLINE @T@ tvm_min_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a < b) | (@M@)(a != a), a, b); }
 
 //@ max vfloat 2
 /* A NaN operand gives NaN. */
-static inline @T@ tvm_max_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a > b) | (@M@)(a != a), a, b); }
+TVM_INLINE @T@ tvm_max_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a > b) | (@M@)(a != a), a, b); }
 
 //@ minc vfloat 0
 /* b is not NaN; a NaN in a stays. */
-static inline @T@ tvm_minc_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(b < a), b, a); }
+TVM_INLINE @T@ tvm_minc_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(b < a), b, a); }
 
 //@ maxc vfloat 0
 /* b is not NaN; a NaN in a stays. */
-static inline @T@ tvm_maxc_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(b > a), b, a); }
+TVM_INLINE @T@ tvm_maxc_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(b > a), b, a); }
 
 //@ min vint 2
-static inline @T@ tvm_min_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a < b), a, b); }
+TVM_INLINE @T@ tvm_min_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a < b), a, b); }
 
 //@ max vint 2
-static inline @T@ tvm_max_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a > b), a, b); }
+TVM_INLINE @T@ tvm_max_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a > b), a, b); }
 
 //@ min vuint 2
-static inline @T@ tvm_min_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a < b), a, b); }
+TVM_INLINE @T@ tvm_min_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a < b), a, b); }
 
 //@ max vuint 2
-static inline @T@ tvm_max_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a > b), a, b); }
+TVM_INLINE @T@ tvm_max_@S@(@T@ a, @T@ b) { return tvm_select_@S@((@M@)(a > b), a, b); }
 
 
 //@ broadcast vector 0
-static inline @T@ tvm_broadcast_@S@(@ET@ x) {
+TVM_INLINE @T@ tvm_broadcast_@S@(@ET@ x) {
     return (@T@){@LANES:x@};
 }
 
 //@ ramp vector 0
 /* base, base + stride, base + 2 * stride, ... wrapping */
-static inline @T@ tvm_ramp_@S@(@ET@ base, @ET@ stride) {
+TVM_INLINE @T@ tvm_ramp_@S@(@ET@ base, @ET@ stride) {
     return (@T@)(tvm_broadcast_@US@((@EU@)base) + tvm_broadcast_@US@((@EU@)stride) * (@U@){@LANES:i@});
 }
 
 //@ abs vfloat 1
-static inline @T@ tvm_abs_@S@(@T@ x) {
+TVM_INLINE @T@ tvm_abs_@S@(@T@ x) {
     return (@T@)((@U@)x & tvm_broadcast_@US@((@EU@)~((@EU@)1 << (@BITS@ - 1))));
 }

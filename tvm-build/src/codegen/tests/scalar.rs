@@ -22,7 +22,20 @@ const OPS: &[BinOp] = &[
 
 fn samples(dtype: DType) -> Vec<i64> {
     let bits = u32::from(dtype.bits);
-    let mut v = vec![0, 1, 2, 3, 7, -1, -2, -7, 100, 1i64 << (bits - 2), 1i64 << (bits - 1), (1i64 << (bits - 1)).wrapping_sub(1)];
+    let mut v = vec![
+        0,
+        1,
+        2,
+        3,
+        7,
+        -1,
+        -2,
+        -7,
+        100,
+        1i64 << (bits - 2),
+        1i64 << (bits - 1),
+        (1i64 << (bits - 1)).wrapping_sub(1),
+    ];
     v.push(0x1234_5678_9abc_def1);
     v
 }
@@ -89,8 +102,28 @@ fn integer_operators_in_lanes() {
 #[test]
 fn float_to_integer_saturates() {
     let values: Vec<f32> = vec![
-        0.0, -0.9, 0.9, 1.5, -1.5, 127.5, 128.0, -128.5, -129.0, 255.9, 256.0, 1e9, -1e9, 2147483648.0, -2147483648.0, 9.3e18,
-        -9.3e18, 1.9e19, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 3e38,
+        0.0,
+        -0.9,
+        0.9,
+        1.5,
+        -1.5,
+        127.5,
+        128.0,
+        -128.5,
+        -129.0,
+        255.9,
+        256.0,
+        1e9,
+        -1e9,
+        2147483648.0,
+        -2147483648.0,
+        9.3e18,
+        -9.3e18,
+        1.9e19,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        3e38,
     ];
     for lanes in [1, 2] {
         for to in [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64] {
@@ -240,7 +273,8 @@ fn nan_propagates_through_min_and_max() {
 #[test]
 fn literals() {
     let values = [i64::MIN, i64::MAX, -1, 0, i64::from(i32::MIN), i64::from(i32::MIN) - 1, 4294967296];
-    let body = values.iter().enumerate().map(|(i, v)| store("out", int(DType::I64, i as i64), int(DType::I64, *v))).collect();
+    let body =
+        values.iter().enumerate().map(|(i, v)| store("out", int(DType::I64, i as i64), int(DType::I64, *v))).collect();
     let k = kernel("ints", &[("out", DType::I64, true)], body);
     for r in run(&k, &[vec![0; 56]], &[]) {
         assert_eq!(r[0], bytes!(values));

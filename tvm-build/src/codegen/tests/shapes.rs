@@ -77,7 +77,8 @@ fn files_are_split_and_deterministic() {
 
 #[test]
 fn refused() {
-    let refuse = |k: &Kernel| emit(std::slice::from_ref(k), &Target::default(), &C99, &options()).unwrap_err().to_string();
+    let refuse =
+        |k: &Kernel| emit(std::slice::from_ref(k), &Target::default(), &C99, &options()).unwrap_err().to_string();
     let k = map(&[DType::I4], DType::I4, 4, 1, |a| a[0].clone());
     assert!(refuse(&k).contains("no type for `int4`"));
     let k = kernel("gpu", &[], vec![kind_loop("i", 4, LoopKind::Thread("threadIdx.x".into()), vec![])]);

@@ -13,7 +13,10 @@ fn lets_ramps_gathers_selects() {
     // out = gather(x, 15 - ramp) where out-of-order lanes below 8 are doubled
     for lanes in [4u16, 8, 16] {
         let n = i64::from(lanes);
-        let at = e(DType::I32.with_lanes(lanes), ExprKind::Ramp(Box::new(int(DType::I32, n - 1)), Box::new(int(DType::I32, -1))));
+        let at = e(
+            DType::I32.with_lanes(lanes),
+            ExprKind::Ramp(Box::new(int(DType::I32, n - 1)), Box::new(int(DType::I32, -1))),
+        );
         let f = DType::F32.with_lanes(lanes);
         let g = e(f, ExprKind::Gather { pointer: local("x"), index: Box::new(var("at", at.dtype)) });
         let body = vec![
@@ -31,7 +34,8 @@ fn lets_ramps_gathers_selects() {
         ];
         let k = kernel("gather", &[("x", DType::F32, false), ("out", DType::F32, true)], body);
         let x: Vec<f32> = (0..lanes).map(f32::from).collect();
-        let expected: Vec<f32> = (0..lanes).rev().map(|i| if i < 2 { 2.0 * f32::from(i) } else { f32::from(i) }).collect();
+        let expected: Vec<f32> =
+            (0..lanes).rev().map(|i| if i < 2 { 2.0 * f32::from(i) } else { f32::from(i) }).collect();
         for r in run(&k, &[bytes!(x), vec![0; x.len() * 4]], &[]) {
             assert_eq!(f32s(&r[1]), expected);
         }
@@ -51,8 +55,8 @@ fn odd_lanes_become_loops() {
 fn every_math_function_exists_for_every_float() {
     use Intrinsic::*;
     let unary = [
-        Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Exp, Exp10, Exp2, Floor, Log, Log10, Log1p, Log2,
-        Nearbyint, Round, Rsqrt, Sigmoid, Sin, Sinh, Sqrt, Tan, Tanh, Trunc,
+        Abs, Acos, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Exp, Exp10, Exp2, Floor, Log, Log10, Log1p,
+        Log2, Nearbyint, Round, Rsqrt, Sigmoid, Sin, Sinh, Sqrt, Tan, Tanh, Trunc,
     ];
     let binary = [Atan2, Copysign, Fmod, Hypot, Ldexp, Nextafter, Pow];
     let reference = |f: Intrinsic, x: f64, y: f64| -> Option<f64> {
@@ -129,7 +133,11 @@ fn every_math_function_exists_for_every_float() {
                             _ => f64::from(f32::from_bits(u32::from(u16::from_le_bytes(at.try_into().unwrap())) << 16)),
                         };
                         let close = (got - expected).abs() <= tolerance * expected.abs().max(1.0);
-                        assert!(close || (got.is_nan() && expected.is_nan()), "{f:?} {dtype} {}: {got} {expected}", x[i]);
+                        assert!(
+                            close || (got.is_nan() && expected.is_nan()),
+                            "{f:?} {dtype} {}: {got} {expected}",
+                            x[i]
+                        );
                     }
                 }
             }
