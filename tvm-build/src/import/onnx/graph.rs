@@ -14,6 +14,8 @@ use super::tensor::Tensor;
 /// A model that keeps the format's rules of naming and order.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
+    /// The file as a whole, in the source map.
+    pub(crate) span: Span,
     /// Version of the format.
     pub(crate) ir_version: i64,
     /// Version of the operator set of each domain; `ai.onnx` is written as the empty domain.
@@ -68,8 +70,6 @@ pub(crate) struct Function {
 /// and no name is defined twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
-    /// The name the file gives it.
-    pub(crate) name: String,
     /// Inputs in order. One that an initializer names too has that as its default.
     pub(crate) inputs: Vec<ValueInfo>,
     /// Outputs in order.
@@ -149,6 +149,7 @@ pub(crate) struct Attribute {
 
 /// The value of an attribute.
 #[derive(Clone, Debug)]
+#[expect(dead_code, reason = "the operators that read types, strings and lists of tensors have no converter")]
 pub(crate) enum Value {
     Float(f32),
     Int(i64),

@@ -1,9 +1,25 @@
-//! ONNX.
+//! ONNX models.
+//!
+//! [`load`] reads a file in stages, each in a module of its own: `wire` walks the bytes within the [`Limits`],
+//! `proto` decodes them without copying weights, `read` checks names, types and order and gives a `graph`, and
+//! `convert` makes Relax of it with the converters of `ops`, a file a family. A converter reads its node through
+//! `cx`; what it does not read is an error.
 
+use std::path::{Path, PathBuf};
+
+use tvm_ir::diag::Diags;
+use tvm_ir::module::IRModule;
+use tvm_ir::span::SourceMap;
+
+mod convert;
+mod cx;
 mod data_type;
+mod dims;
+mod emit;
 mod external;
 mod graph;
 mod limits;
+mod ops;
 mod order;
 mod places;
 mod proto;
@@ -11,6 +27,37 @@ mod read;
 mod reader;
 mod sparse;
 mod tensor;
+#[cfg(test)]
+mod tests;
+mod value;
 mod wire;
 
 pub use limits::Limits;
+
+/// A model that was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// One Relax function, `main`, that takes the inputs of the model in order. Weights are constants over the
+    /// bytes of the files. Named dimensions of the inputs are symbolic variables.
+    pub module: IRModule,
+    /// The files of external data, beside the model itself.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads an ONNX file. External data is looked for in the folder of the file and nowhere else.
+///
+/// Errors are all that is wrong, with places in `sources`: damaged or malformed files, names without a definition,
+/// operators and attributes that are not supported, and shapes that do not fit. The files must not change while
+/// the module is in use.
+pub fn load(path: &Path, limits: &Limits, sources: &mut SourceMap) -> Result<Loaded, Diags> {
+    let model = read::read_file(path, limits, sources)?;
+    let module = convert::convert(&model, limits)?;
+    Ok(Loaded { module, files: model.files })
+}
+
+/// Reads an ONNX model from memory; it can have no external data. `name` is what messages call it.
+pub fn load_bytes(bytes: Vec<u8>, name: &str, limits: &Limits, sources: &mut SourceMap) -> Result<Loaded, Diags> {
+    let model = read::read_bytes(bytes.into(), name, limits, sources)?;
+    let module = convert::convert(&model, limits)?;
+    Ok(Loaded { module, files: model.files })
+}

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::graph::{Graph, Node, Type, Value};
+use super::graph::{Node, Value};
 use super::tensor::Tensor;
 
 /// The attributes that the caller of a function gives it: what references in the body mean.
@@ -113,24 +113,9 @@ impl<'a> NodeReader<'a> {
         self.typed(name, "a list of ints", |v| if let Value::Ints(i) = v { Some(i.as_slice()) } else { None })
     }
 
-    /// A list of floats.
-    pub(crate) fn floats(&self, name: &str) -> Result<Option<&'a [f32]>, String> {
-        self.typed(name, "a list of floats", |v| if let Value::Floats(f) = v { Some(f.as_slice()) } else { None })
-    }
-
     /// A tensor.
     pub(crate) fn tensor(&self, name: &str) -> Result<Option<&'a Tensor>, String> {
         self.typed(name, "a tensor", |v| if let Value::Tensor(t) = v { Some(t) } else { None })
-    }
-
-    /// A graph.
-    pub(crate) fn graph(&self, name: &str) -> Result<Option<&'a Graph>, String> {
-        self.typed(name, "a graph", |v| if let Value::Graph(g) = v { Some(&**g) } else { None })
-    }
-
-    /// A type.
-    pub(crate) fn ty(&self, name: &str) -> Result<Option<&'a Type>, String> {
-        self.typed(name, "a type", |v| if let Value::Type(t) = v { Some(t) } else { None })
     }
 
     /// Sentences about the attributes and inputs that nothing has read: the conversion would ignore them.

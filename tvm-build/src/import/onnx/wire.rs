@@ -25,9 +25,6 @@ pub(super) enum Message {
     ElementType,
     MapType,
     Shape,
-    Sequence,
-    Map,
-    Optional,
     Leaf,
 }
 
@@ -47,9 +44,6 @@ impl Message {
             Message::ElementType => "TypeProto.Sequence",
             Message::MapType => "TypeProto.Map",
             Message::Shape => "TensorShapeProto",
-            Message::Sequence => "SequenceProto",
-            Message::Map => "MapProto",
-            Message::Optional => "OptionalProto",
             Message::Leaf => "message",
         }
     }
@@ -78,11 +72,6 @@ impl Message {
             (Type, 5) => MapType,
             (TensorType, 2) => Shape,
             (ElementType, 1) | (MapType, 2) => Type,
-            (Sequence, 3) | (Optional, 3) => Tensor,
-            (Sequence, 4) | (Optional, 4) => Sparse,
-            (Sequence, 5) | (Optional, 5) | (Map, 5) => Sequence,
-            (Sequence, 6) | (Optional, 6) => Map,
-            (Sequence, 7) | (Optional, 7) => Optional,
             _ => return None,
         })
     }

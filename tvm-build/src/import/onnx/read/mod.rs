@@ -101,7 +101,8 @@ impl Reader<'_> {
         let outputs: Vec<&str> = graph.outputs.iter().map(|o| o.name.as_str()).collect();
         order::report_undefined(&graph.nodes, &outputs, "graph", &graph.captures, &mut self.places);
         let files = self.tensors.folder.files().map(Path::to_owned).collect();
-        Some(Model { ir_version: proto.ir_version, opsets, functions, graph, files })
+        let span = self.places.file();
+        Some(Model { span, ir_version: proto.ir_version, opsets, functions, graph, files })
     }
 
     fn opsets(&mut self, place: &str, protos: Vec<OperatorSetIdProto>) -> BTreeMap<String, i64> {
@@ -155,7 +156,6 @@ impl Reader<'_> {
         let mut nodes = self.nodes(proto.node, place);
         order::sort(&mut nodes, &mut self.places);
         let mut graph = Graph {
-            name: proto.name,
             inputs,
             outputs,
             initializers,

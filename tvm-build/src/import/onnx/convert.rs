@@ -1,0 +1,324 @@
+//! From a checked model to a Relax module.
+
+use std::collections::BTreeMap;
+
+use tvm_ir::attrs::{AttrValue, Attrs};
+use tvm_ir::diag::{Diag, Diags};
+use tvm_ir::module::{Func, IRModule};
+use tvm_ir::relax::{Block, Body, Dims, Function, Leaf, StructInfo, TensorInfo, Var};
+use tvm_ir::span::Span;
+
+use super::cx::OpCx;
+use super::dims::{Symbols, identifier};
+use super::emit::{Emitter, Fail};
+use super::graph::{self, Graph, Model, Node, Type, ValueInfo};
+use super::limits::Limits;
+use super::ops::{self, Found};
+use super::reader::{Caller, NodeReader};
+use super::value::{Value, constant, dtype};
+
+/// Deepest nesting of functions of the model that use functions.
+const MAX_FUNCTION_DEPTH: u32 = 32;
+
+/// The module of a model: one function, `main`. Errors are all nodes that cannot be converted.
+pub(super) fn convert(model: &Model, limits: &Limits) -> Result<IRModule, Diags> {
+    let graph = &model.graph;
+    let mut converter = Converter {
+        model,
+        symbols: Symbols::of_inputs(graph.inputs.iter()),
+        emitter: Emitter::default(),
+        declared: &graph.value_info,
+        diags: Diags::new(),
+        unsupported: Vec::new(),
+        inlined: 0,
+        max_inlined: limits.items,
+    };
+    let function = converter.main(graph);
+    converter.report_unsupported();
+    let Some(function) = converter.diags.into_result(function)? else {
+        return Err(Diag::error(model.span, "the model has no outputs").into());
+    };
+    let mut module = IRModule::new();
+    module.funcs.insert("main".into(), Func::Relax(function));
+    Ok(module)
+}
+
+/// Values by their names in a graph or function.
+type Scope = BTreeMap<String, Value>;
+
+/// Where a node stands: what its operator names mean and what its references mean.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    opsets: &'a BTreeMap<String, i64>,
+    caller: &'a Caller,
+    depth: u32,
+}
+
+struct Converter<'a> {
+    model: &'a Model,
+    symbols: Symbols,
+    emitter: Emitter,
+    /// Types that the main graph states for its values.
+    declared: &'a BTreeMap<String, Type>,
+    diags: Diags,
+    /// Node and the sentence that says what it is.
+    unsupported: Vec<(Span, String, String)>,
+    inlined: u64,
+    max_inlined: u64,
+}
+
+impl<'a> Converter<'a> {
+    /// The function of the main graph; `None` with at least one diagnostic if it has no result.
+    fn main(&mut self, graph: &'a Graph) -> Option<Function> {
+        let mut scope = Scope::new();
+        for (name, tensor) in &graph.initializers {
+            let value = match constant(tensor) {
+                Ok(constant) => constant.into(),
+                Err(message) => {
+                    self.diags.push(Diag::error(self.model.span, format!("initializer '{name}': {message}")));
+                    Value::Poison(None)
+                }
+            };
+            scope.insert(name.clone(), value);
+        }
+        let mut params = Vec::new();
+        for input in graph.inputs.iter().filter(|i| !graph.initializers.iter().any(|(name, _)| *name == i.name)) {
+            let name = self.emitter.builder.names.fresh_underscore(&identifier(&input.name, "input_"));
+            match self.param_info(input) {
+                Ok(info) => {
+                    let var = Var::at(name, info, self.model.span);
+                    scope.insert(input.name.clone(), Leaf::Var(var.clone()).into());
+                    params.push(var);
+                }
+                Err(message) => {
+                    self.diags.push(Diag::error(self.model.span, format!("input '{}': {message}", input.name)));
+                    scope.insert(input.name.clone(), Value::Poison(None));
+                }
+            }
+        }
+        let caller = Caller::new();
+        let place = Place { opsets: &self.model.opsets, caller: &caller, depth: 0 };
+        self.nodes(&graph.nodes, &mut scope, place);
+        let outputs: Vec<Value> = graph.outputs.iter().filter_map(|o| scope.get(&o.name).cloned()).collect();
+        if outputs.is_empty() || self.diags.has_errors() || !self.unsupported.is_empty() {
+            return None;
+        }
+        self.emitter.span = self.model.span;
+        let result = match self.emitter.output(&outputs) {
+            Ok(result) => result,
+            Err(Fail(diag)) => {
+                self.diags.push(diag.at(self.model.span));
+                return None;
+            }
+        };
+        let attrs: Attrs = [
+            ("global_symbol".into(), AttrValue::from("main")),
+            ("num_input".into(), AttrValue::Int(i64::try_from(params.len()).unwrap_or(i64::MAX))),
+        ]
+        .into();
+        let bindings = std::mem::take(&mut self.emitter.builder.bindings);
+        Some(Function {
+            params,
+            ret: result.info().clone(),
+            body: Body {
+                blocks: vec![Block::Dataflow { bindings, outputs: vec![result.clone()] }],
+                result: Leaf::Var(result),
+            },
+            attrs,
+            pure: true,
+            span: self.model.span,
+        })
+    }
+
+    fn param_info(&mut self, input: &ValueInfo) -> Result<StructInfo, String> {
+        let ty = input.ty.as_ref().ok_or("an input of the model must have a type")?;
+        self.struct_info(ty)
+    }
+
+    fn struct_info(&mut self, ty: &Type) -> Result<StructInfo, String> {
+        match ty {
+            Type::Tensor { dtype: element, shape } => {
+                let dims = match shape {
+                    Some(dims) => Dims::Known(dims.iter().map(|d| self.symbols.dim(d)).collect::<Result<_, _>>()?),
+                    None => Dims::Unknown,
+                };
+                Ok(StructInfo::Tensor(TensorInfo { dims, dtype: Some(dtype(*element)?) }))
+            }
+            Type::Sequence(_) => Err("sequences are not supported as values of a model".to_owned()),
+            Type::Optional(_) => Err("optionals are not supported as values of a model".to_owned()),
+            Type::Other(kind) => Err(format!("values of the kind '{kind}' are not supported")),
+        }
+    }
+
+    fn nodes(&mut self, nodes: &[Node], scope: &mut Scope, place: Place<'_>) {
+        for node in nodes {
+            self.emitter.span = node.span;
+            let values: Vec<Option<Value>> = node.inputs.iter().map(|name| scope.get(name).cloned()).collect();
+            let outputs = self.node(node, values, place);
+            let mut outputs = outputs.unwrap_or_default().into_iter();
+            for name in &node.outputs {
+                let value = outputs.next();
+                if !name.is_empty() {
+                    let value = value.unwrap_or_else(|| Value::Poison(self.declared_info(name)));
+                    scope.insert(name.clone(), value);
+                }
+            }
+        }
+    }
+
+    /// What the file says of a value, to go on when the node that makes it cannot be converted.
+    fn declared_info(&mut self, name: &str) -> Option<StructInfo> {
+        let ty = self.declared.get(name)?;
+        self.struct_info(ty).ok()
+    }
+
+    /// The outputs of a node, or `None` if it or what it depends on cannot be converted; then there is a
+    /// diagnostic, or an operator is on the list of those not supported.
+    fn node(&mut self, node: &Node, values: Vec<Option<Value>>, place: Place<'_>) -> Option<Vec<Value>> {
+        if let Some(function) = self.model.functions.get(&node.op) {
+            return self.function(node, function, values, place);
+        }
+        let seen = describe(&values);
+        // Files of the first versions of the format do not say which operators they use.
+        let unstated = (self.model.ir_version < 3 && self.model.opsets.is_empty()).then_some(1);
+        let opset = place.opsets.get(&node.op.domain).copied().or(unstated);
+        let converter = match ops::find(&node.op, opset) {
+            Found::Converter(converter) => converter,
+            Found::Nothing(reason) => {
+                self.unsupported.push((
+                    node.span,
+                    node.op.to_string(),
+                    format!("{}: {reason}, inputs {seen}", node.path),
+                ));
+                return None;
+            }
+        };
+        if values.iter().flatten().any(|v| matches!(v, Value::Poison(None))) {
+            return None;
+        }
+        let mut cx = OpCx {
+            node: NodeReader::new(node, place.caller),
+            opset: opset.unwrap_or(1),
+            values,
+            emitter: &mut self.emitter,
+        };
+        let failed = match converter(&mut cx) {
+            Ok(outputs) => match finish(&mut cx, &outputs) {
+                Ok(()) => return Some(outputs),
+                Err(fails) => fails,
+            },
+            Err(fail) => vec![fail],
+        };
+        let opset = cx.opset;
+        for Fail(diag) in failed {
+            let diag = diag.at(node.span).note(format!("inputs {seen}; operator set {opset}"));
+            self.diags.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
+        }
+        None
+    }
+
+    /// Inlines a function of the model.
+    fn function(
+        &mut self,
+        node: &Node,
+        function: &graph::Function,
+        values: Vec<Option<Value>>,
+        place: Place<'_>,
+    ) -> Option<Vec<Value>> {
+        self.inlined = self.inlined.saturating_add(function.nodes.len() as u64);
+        let mut fail = |message: String| {
+            self.diags.push(Diag::error(node.span, format!("{}: {message}", node.op)));
+            None
+        };
+        if place.depth >= MAX_FUNCTION_DEPTH {
+            return fail(format!("functions use functions deeper than {MAX_FUNCTION_DEPTH} levels"));
+        }
+        if self.inlined > self.max_inlined {
+            return fail("the functions of the model unfold to more nodes than Limits::items".to_owned());
+        }
+        if values.len() > function.inputs.len() {
+            return fail(format!("{} inputs are given, and the function has {}", values.len(), function.inputs.len()));
+        }
+        if node.outputs.len() > function.outputs.len() {
+            return fail(format!(
+                "{} outputs are taken, and the function has {}",
+                node.outputs.len(),
+                function.outputs.len()
+            ));
+        }
+        let mut caller: Caller = function.defaults.iter().map(|a| (a.name.clone(), a.value.clone())).collect();
+        for attribute in &node.attributes {
+            if !function.attributes.contains(&attribute.name) && !caller.contains_key(&attribute.name) {
+                return fail(format!("the function has no attribute '{}'", attribute.name));
+            }
+            let value = match &attribute.value {
+                graph::Value::Reference(outer) => place.caller.get(outer).cloned(),
+                value => Some(value.clone()),
+            };
+            match value {
+                Some(value) => caller.insert(attribute.name.clone(), value),
+                None => caller.remove(&attribute.name),
+            };
+        }
+        let mut scope = Scope::new();
+        for (name, value) in function.inputs.iter().zip(values) {
+            if let Some(value) = value {
+                scope.insert(name.clone(), value);
+            }
+        }
+        let inner = Place { opsets: &function.opsets, caller: &caller, depth: place.depth + 1 };
+        self.nodes(&function.nodes, &mut scope, inner);
+        Some(function.outputs.iter().map(|name| scope.remove(name).unwrap_or(Value::Poison(None))).collect())
+    }
+
+    /// One diagnostic for all operators without a converter.
+    fn report_unsupported(&mut self) {
+        let Some((first, ..)) = self.unsupported.first() else { return };
+        let count = self.unsupported.len();
+        let mut names: Vec<&str> = self.unsupported.iter().map(|(_, name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let nodes = if count == 1 { "1 node has".to_owned() } else { format!("{count} nodes have") };
+        let mut diag = Diag::error(*first, format!("{nodes} an operator that is not supported: {}", names.join(", ")));
+        for (span, _, sentence) in &self.unsupported {
+            diag = diag.note(sentence.clone());
+            if span != first {
+                diag = diag.label(*span, String::new());
+            }
+        }
+        self.diags
+            .push(diag.help("export the model with standard operators, or define these as functions of the model"));
+    }
+}
+
+/// Checks what a converter has left behind, and binds what its outputs depend on.
+fn finish(cx: &mut OpCx<'_>, outputs: &[Value]) -> Result<(), Vec<Fail>> {
+    let mut fails: Vec<Fail> = cx.node.unread().into_iter().map(Fail::from).collect();
+    if cx.output_count() > outputs.len() {
+        fails.push(format!("output {} is not supported", outputs.len()).into());
+    }
+    for output in outputs {
+        fails.extend(cx.emitter.normalize(output).err());
+    }
+    if fails.is_empty() { Ok(()) } else { Err(fails) }
+}
+
+/// The types of the inputs of a node, for messages: `(float32[1, 784], absent)`.
+fn describe(values: &[Option<Value>]) -> String {
+    let each = values.iter().map(|value| match value {
+        None => "absent".to_owned(),
+        Some(Value::Poison(None)) => "not known".to_owned(),
+        Some(value) => match value.tensor_info() {
+            None => "not a tensor".to_owned(),
+            Some(info) => {
+                let dtype = info.dtype.map_or("?".to_owned(), |d| d.to_string());
+                match info.dims {
+                    Dims::Known(dims) => format!("{dtype}{dims:?}"),
+                    Dims::Rank(rank) => format!("{dtype} of rank {rank}"),
+                    Dims::Unknown => format!("{dtype} of unknown rank"),
+                }
+            }
+        },
+    });
+    format!("({})", each.collect::<Vec<_>>().join(", "))
+}

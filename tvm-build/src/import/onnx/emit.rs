@@ -1,0 +1,289 @@
+//! Calls of the op table, made from values and bound when they are used.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::constant::{Bytes, Constant};
+use tvm_ir::diag::Diag;
+use tvm_ir::dtype::{DType, TypeCode};
+use tvm_ir::ops;
+use tvm_ir::prim::PrimExpr;
+use tvm_ir::relax::build::BindingBuilder;
+use tvm_ir::relax::{ArgKind, Call, Expr, Leaf, StructInfo, Var};
+use tvm_ir::span::Span;
+
+use super::value::{Pending, Value, int_constant};
+
+/// Why a node cannot be converted. The driver adds where.
+#[derive(Debug)]
+pub(crate) struct Fail(pub(crate) Box<Diag>);
+
+impl From<Diag> for Fail {
+    fn from(diag: Diag) -> Fail {
+        Fail(Box::new(diag))
+    }
+}
+
+impl From<String> for Fail {
+    fn from(message: String) -> Fail {
+        Diag::error(Span::NONE, message).into()
+    }
+}
+
+impl From<&str> for Fail {
+    fn from(message: &str) -> Fail {
+        message.to_owned().into()
+    }
+}
+
+/// Makes calls and binds them.
+#[derive(Default)]
+pub(crate) struct Emitter {
+    /// The bindings so far.
+    pub(crate) builder: BindingBuilder,
+    /// The node that is converted.
+    pub(crate) span: Span,
+}
+
+impl Emitter {
+    /// A call of the op `name`, not bound yet. `args` are positional; arguments left out at the end are absent.
+    /// `attrs` are by name; those left out have their defaults. Errors: no such op or attribute, an argument of
+    /// the wrong kind, and what the op's inference says.
+    pub(crate) fn call(
+        &mut self,
+        name: &str,
+        args: Vec<Value>,
+        attrs: Vec<(&'static str, AttrValue)>,
+    ) -> Result<Value, Fail> {
+        let op = ops::lookup(name).ok_or_else(|| format!("it needs R.{name}, which the op table does not have"))?;
+        let declared = op.def().args;
+        let mut values = Vec::with_capacity(declared.len());
+        for (i, value) in args.into_iter().enumerate() {
+            let kind = declared.get(i).map_or(ArgKind::Any, |arg| arg.kind);
+            values.push(self.coerce(value, kind)?);
+        }
+        let leaves: Vec<Leaf> = values.iter().map(stand_in).collect();
+        let call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
+        let info = ops::infer(&call, &self.builder.analyzer)?;
+        // Completing a call may add arguments and rewrite them; the others are the values given.
+        let mut given = leaves.into_iter().zip(values);
+        let args = call.args.into_iter().map(|leaf| match given.next() {
+            Some((stand_in, value)) if stand_in == leaf => value,
+            _ => Value::Leaf(leaf),
+        });
+        let args = args.collect();
+        Ok(Value::Call(Rc::new(Pending { op, args, attrs: call.attrs, info, span: self.span, bound: OnceCell::new() })))
+    }
+
+    /// A value as what an argument must be.
+    fn coerce(&mut self, value: Value, kind: ArgKind) -> Result<Value, Fail> {
+        let Value::Ints { values, scalar } = &value else { return Ok(value) };
+        match kind {
+            ArgKind::Shape => Ok(Value::shape(values.clone())),
+            ArgKind::Prim if *scalar => Ok(values.first().map_or(value.clone(), |v| Leaf::Prim(v.clone()).into())),
+            _ => self.materialize(values, *scalar),
+        }
+    }
+
+    /// Known integers as a tensor.
+    pub(crate) fn materialize(&mut self, values: &[PrimExpr], scalar: bool) -> Result<Value, Fail> {
+        if let Some(fixed) = values.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>() {
+            if let Some(constant) = int_constant(&fixed, scalar) {
+                return Ok(constant.into());
+            }
+        }
+        let tensor = self.call("shape_to_tensor", vec![Value::shape(values.to_vec())], vec![])?;
+        if scalar { self.call("reshape", vec![tensor, Value::shape(vec![])], vec![]) } else { Ok(tensor) }
+    }
+
+    /// Binds a value, and before it what it depends on, from the left to the right.
+    pub(crate) fn bind(&mut self, value: &Value) -> Result<Leaf, Fail> {
+        match value {
+            Value::Leaf(leaf) => Ok(leaf.clone()),
+            Value::Tuple(items) => Ok(Leaf::Tuple(items.iter().map(|v| self.bind(v)).collect::<Result<_, _>>()?)),
+            Value::Ints { values, scalar } => {
+                let tensor = self.materialize(values, *scalar)?;
+                self.bind(&tensor)
+            }
+            Value::Poison(info) => Ok(Var::new("poison", info.clone().unwrap_or(StructInfo::Object)).into()),
+            Value::Call(call) => {
+                if let Some(leaf) = call.bound.get() {
+                    return Ok(leaf.clone());
+                }
+                let leaf = self.bind_call(call, "lv")?;
+                Ok(call.bound.get_or_init(|| leaf).clone())
+            }
+        }
+    }
+
+    fn bind_call(&mut self, call: &Pending, hint: &str) -> Result<Leaf, Fail> {
+        let args = call.args.iter().map(|a| self.bind(a)).collect::<Result<_, _>>()?;
+        let expr = Expr::Call(Call { op: call.op, args, attrs: call.attrs.clone(), span: call.span });
+        self.builder.span = call.span;
+        Ok(self.builder.emit_as(hint, expr, call.info.clone()).into())
+    }
+
+    /// Binds what a value depends on, and not the value itself.
+    pub(crate) fn normalize(&mut self, value: &Value) -> Result<(), Fail> {
+        match value {
+            Value::Call(call) if call.bound.get().is_none() => {
+                for arg in &call.args {
+                    self.bind(arg)?;
+                }
+                Ok(())
+            }
+            Value::Tuple(items) => {
+                for item in items {
+                    self.bind(item)?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The fields of a value that is a tuple; each is bound.
+    pub(crate) fn fields(&mut self, value: &Value) -> Result<Vec<Value>, Fail> {
+        if let Value::Tuple(items) = value {
+            return Ok(items.clone());
+        }
+        let Some(StructInfo::Tuple(infos)) = value.info() else {
+            return Err("a tuple is expected, and this is not one".into());
+        };
+        let tuple = self.bind(value)?;
+        self.builder.span = self.span;
+        let each = infos.into_iter().enumerate();
+        Ok(each.map(|(i, info)| self.field(&tuple, i, info)).collect())
+    }
+
+    fn field(&mut self, tuple: &Leaf, index: usize, info: StructInfo) -> Value {
+        Leaf::Var(self.builder.emit_as("lv", Expr::TupleGetItem(tuple.clone(), index), info)).into()
+    }
+
+    /// Binds the results of a function to `gv`, which it returns.
+    pub(crate) fn output(&mut self, outputs: &[Value]) -> Result<Var, Fail> {
+        if let [Value::Call(call)] = outputs {
+            if call.bound.get().is_none() {
+                self.normalize(&outputs[0])?;
+                return match self.bind_call(call, "gv")? {
+                    Leaf::Var(var) => Ok(var),
+                    _ => Err("a call was not bound to a variable".into()),
+                };
+            }
+        }
+        let leaves = outputs.iter().map(|v| self.bind(v)).collect::<Result<Vec<_>, _>>()?;
+        let (value, info) = match leaves.as_slice() {
+            [only] => (Expr::Leaf(only.clone()), only.info()),
+            _ => (
+                Expr::Tuple(leaves.clone()),
+                leaves.iter().map(Leaf::info).collect::<Option<_>>().map(StructInfo::Tuple),
+            ),
+        };
+        Ok(self.builder.emit_as("gv", value, info.unwrap_or(StructInfo::Object)))
+    }
+}
+
+/// A leaf of the same struct info, for inference before the value is bound.
+fn stand_in(value: &Value) -> Leaf {
+    match value {
+        Value::Leaf(leaf) => leaf.clone(),
+        Value::Tuple(items) => Leaf::Tuple(items.iter().map(stand_in).collect()),
+        Value::Call(call) => match call.bound.get() {
+            Some(leaf) => leaf.clone(),
+            None => Var::new("unbound", call.info.clone()).into(),
+        },
+        Value::Ints { .. } | Value::Poison(_) => Var::new("unbound", value.info().unwrap_or(StructInfo::Object)).into(),
+    }
+}
+
+/// A constant of rank 0 with the value nearest to `value`; `None` for types that have no such constant here.
+pub(crate) fn scalar(value: f64, dtype: DType) -> Option<Constant> {
+    if dtype.lanes != 1 {
+        return None;
+    }
+    // Saturating conversions: what a type cannot hold becomes its nearest value.
+    let bytes: Vec<u8> = match (dtype.code, dtype.bits) {
+        (TypeCode::Float, 64) => value.to_le_bytes().to_vec(),
+        (TypeCode::Float, 32) => (value as f32).to_le_bytes().to_vec(),
+        (TypeCode::Float, 16) => small_float(value, 5, 10).to_le_bytes().to_vec(),
+        (TypeCode::BFloat, 16) => small_float(value, 8, 7).to_le_bytes().to_vec(),
+        (TypeCode::Bool, _) => vec![u8::from(value != 0.0)],
+        (TypeCode::Int, 8) => (value as i8).to_le_bytes().to_vec(),
+        (TypeCode::Int, 16) => (value as i16).to_le_bytes().to_vec(),
+        (TypeCode::Int, 32) => (value as i32).to_le_bytes().to_vec(),
+        (TypeCode::Int, 64) => (value as i64).to_le_bytes().to_vec(),
+        (TypeCode::UInt, 8) => vec![value as u8],
+        (TypeCode::UInt, 16) => (value as u16).to_le_bytes().to_vec(),
+        (TypeCode::UInt, 32) => (value as u32).to_le_bytes().to_vec(),
+        (TypeCode::UInt, 64) => (value as u64).to_le_bytes().to_vec(),
+        _ => return None,
+    };
+    Constant::new(dtype, Vec::new(), Bytes::new(bytes)).ok()
+}
+
+/// The bits of the 16-bit binary float with `exponent` and `mantissa` bits that is nearest to `value`, ties to even.
+fn small_float(value: f64, exponent: u32, mantissa: u32) -> u16 {
+    let bits = value.to_bits();
+    let sign = ((bits >> 48) & 0x8000) as u16;
+    let infinity = ((1u64 << exponent) - 1) << mantissa;
+    let rounded = if value.is_nan() {
+        infinity | (1 << (mantissa - 1))
+    } else {
+        let bias = (1i64 << (exponent - 1)) - 1;
+        let unbiased = ((bits >> 52) & 0x7ff) as i64 - 1023;
+        // The unit in the last place: of the value's binade, but not below that of the subnormals.
+        let ulp = (unbiased.max(1 - bias) - i64::from(mantissa)) as i32;
+        // Exact: the quotient has at most `mantissa` + 1 bits before the point where it matters.
+        let steps = (value.abs() * 2f64.powi(-ulp)).round_ties_even();
+        if value.is_infinite() || unbiased > bias {
+            infinity
+        } else if unbiased < 1 - bias {
+            steps as u64
+        } else {
+            // Counting steps from zero of this binade carries into the exponent by itself.
+            (((unbiased + bias) as u64) << mantissa) + (steps as u64 - (1 << mantissa))
+        }
+        .min(infinity)
+    };
+    sign | rounded as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalars_of_every_type() {
+        let bytes = |v, d| scalar(v, d).unwrap().data().to_vec();
+        assert_eq!(bytes(1.5, DType::F32), 1.5f32.to_le_bytes());
+        assert_eq!(bytes(-1.0, DType::I8), [255]);
+        assert_eq!(bytes(300.0, DType::U8), [255]);
+        assert_eq!(bytes(2.0, DType::BOOL), [1]);
+        let half = |v| u16::from_le_bytes(bytes(v, DType::F16).try_into().unwrap());
+        for (value, wanted) in [
+            (0.0, 0),
+            (-0.0, 0x8000),
+            (1.0, 0x3c00),
+            (-2.0, 0xc000),
+            (65504.0, 0x7bff),
+            (65520.0, 0x7c00),
+            (65519.0, 0x7bff),
+            (1e9, 0x7c00),
+            (f64::NEG_INFINITY, 0xfc00),
+            (2f64.powi(-24), 1),
+            (2f64.powi(-25), 0),
+            (2f64.powi(-14), 0x0400),
+            (2f64.powi(-14) - 2f64.powi(-26), 0x0400),
+            (1.0 + 2f64.powi(-11), 0x3c00),
+            (1.0 + 3.0 * 2f64.powi(-11), 0x3c02),
+            (0.1, 0x2e66),
+            (f64::NAN, 0x7e00),
+        ] {
+            assert_eq!(half(value), wanted, "{value}");
+        }
+        let bf16 = |v| u16::from_le_bytes(bytes(v, DType::BF16).try_into().unwrap());
+        assert_eq!((bf16(1.0), bf16(0.1), bf16(f64::INFINITY)), (0x3f80, 0x3dcd, 0x7f80));
+        assert!(scalar(1.0, DType::VOID).is_none());
+    }
+}

@@ -1,0 +1,142 @@
+//! Element-wise operators of two or more inputs, which broadcast.
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::prim::{BinOp, PrimExpr};
+
+use super::{Row, ints};
+use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::emit::Fail;
+use crate::import::onnx::value::{Value, numbers_of};
+
+/// By operator and version. Before version 7 the second input broadcasts only where an attribute says so.
+pub(super) static ROWS: &[Row] = &[
+    ("Add", 1, |cx| legacy(cx, "add")),
+    ("Add", 7, |cx| two(cx, "add", Some(BinOp::Add))),
+    ("And", 1, |cx| legacy(cx, "logical_and")),
+    ("And", 7, |cx| two(cx, "logical_and", None)),
+    ("BitShift", 11, bit_shift),
+    ("BitwiseAnd", 18, |cx| two(cx, "bitwise_and", None)),
+    ("BitwiseOr", 18, |cx| two(cx, "bitwise_or", None)),
+    ("BitwiseXor", 18, |cx| two(cx, "bitwise_xor", None)),
+    ("Div", 1, |cx| legacy(cx, "divide")),
+    ("Div", 7, div),
+    ("Equal", 1, |cx| legacy(cx, "equal")),
+    ("Equal", 7, |cx| two(cx, "equal", None)),
+    ("Greater", 1, |cx| legacy(cx, "greater")),
+    ("Greater", 7, |cx| two(cx, "greater", None)),
+    ("GreaterOrEqual", 12, |cx| two(cx, "greater_equal", None)),
+    ("Less", 1, |cx| legacy(cx, "less")),
+    ("Less", 7, |cx| two(cx, "less", None)),
+    ("LessOrEqual", 12, |cx| two(cx, "less_equal", None)),
+    ("Max", 8, |cx| Ok(vec![many(cx, "maximum", BinOp::Max)?])),
+    ("Mean", 8, mean),
+    ("Min", 8, |cx| Ok(vec![many(cx, "minimum", BinOp::Min)?])),
+    ("Mod", 10, modulo),
+    ("Mul", 1, |cx| legacy(cx, "multiply")),
+    ("Mul", 7, |cx| two(cx, "multiply", Some(BinOp::Mul))),
+    ("Or", 1, |cx| legacy(cx, "logical_or")),
+    ("Or", 7, |cx| two(cx, "logical_or", None)),
+    ("Pow", 7, pow),
+    ("Sub", 1, |cx| legacy(cx, "subtract")),
+    ("Sub", 7, |cx| two(cx, "subtract", Some(BinOp::Sub))),
+    ("Sum", 8, |cx| Ok(vec![many(cx, "add", BinOp::Add)?])),
+    ("Xor", 1, |cx| legacy(cx, "logical_xor")),
+    ("Xor", 7, |cx| two(cx, "logical_xor", None)),
+];
+
+/// A call; known integers are computed with `op` instead.
+fn combine(cx: &mut OpCx<'_>, name: &str, op: Option<BinOp>, a: &Value, b: &Value) -> Result<Value, Fail> {
+    match op.and_then(|op| ints::binary(op, a, b)) {
+        Some(known) => Ok(known),
+        None => cx.apply(name, &[a, b]),
+    }
+}
+
+fn two(cx: &mut OpCx<'_>, name: &str, op: Option<BinOp>) -> Outputs {
+    let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
+    Ok(vec![combine(cx, name, op, &a, &b)?])
+}
+
+/// With `broadcast`, the axes of the second input are those of the first from `axis` on; without `axis`, the last.
+fn legacy(cx: &mut OpCx<'_>, name: &str) -> Outputs {
+    let (a, mut b) = (cx.input(0, "A")?, cx.input(1, "B")?);
+    // A hint about memory, of the first version.
+    cx.node.ints("consumed_inputs")?;
+    let broadcast = cx.node.flag_or("broadcast", false)?;
+    let axis = cx.node.int("axis")?;
+    if let (true, Some(axis)) = (broadcast, axis) {
+        let rank = cx.rank(&a, "A")?;
+        let axis = cx.axis(axis, rank)?;
+        let mut dims = cx.dims(&b, "B")?;
+        while axis + dims.len() < rank {
+            dims.push(PrimExpr::i64(1));
+        }
+        b = cx.reshape(&b, dims)?;
+    }
+    Ok(vec![cx.apply(name, &[&a, &b])?])
+}
+
+fn bit_shift(cx: &mut OpCx<'_>) -> Outputs {
+    match cx.node.string("direction")? {
+        Some("LEFT") => two(cx, "left_shift", None),
+        Some("RIGHT") => two(cx, "right_shift", None),
+        _ => Err("attribute 'direction' must be 'LEFT' or 'RIGHT'".into()),
+    }
+}
+
+/// An error if `divisor` is a constant of integers with a zero in it.
+fn refuse_zero(cx: &OpCx<'_>, divisor: &Value) -> Result<(), Fail> {
+    let integers = cx.dtype(divisor, "B")?.is_integer();
+    let zero = divisor.as_const().and_then(numbers_of).is_some_and(|numbers| numbers.contains(&0.0));
+    if integers && zero { Err("integers are divided by a constant that is 0".into()) } else { Ok(()) }
+}
+
+fn div(cx: &mut OpCx<'_>) -> Outputs {
+    let b = cx.input(1, "B")?;
+    refuse_zero(cx, &b)?;
+    two(cx, "divide", Some(BinOp::Div))
+}
+
+fn modulo(cx: &mut OpCx<'_>) -> Outputs {
+    let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
+    refuse_zero(cx, &b)?;
+    let c = cx.node.flag_or("fmod", false)?;
+    if !c && cx.dtype(&a, "A")?.is_float() {
+        return Err("attribute 'fmod' must be 1 for floats".into());
+    }
+    let (name, op) = if c { ("mod", BinOp::Mod) } else { ("floor_mod", BinOp::FloorMod) };
+    Ok(vec![combine(cx, name, Some(op), &a, &b)?])
+}
+
+/// All inputs, combined from the left.
+fn many(cx: &mut OpCx<'_>, name: &str, op: BinOp) -> Result<Value, Fail> {
+    let mut values = cx.variadic("data")?.into_iter();
+    let first = values.next().ok_or("there must be an input")?;
+    values.try_fold(first, |sum, value| combine(cx, name, Some(op), &sum, &value))
+}
+
+fn mean(cx: &mut OpCx<'_>) -> Outputs {
+    let sum = many(cx, "add", BinOp::Add)?;
+    let dtype = cx.dtype(&sum, "data")?;
+    let count = cx.scalar(cx.node.input_count() as f64, dtype)?;
+    Ok(vec![cx.apply("divide", &[&sum, &count])?])
+}
+
+/// The result has the type of the base. A power of an integer by a float is computed in floats.
+fn pow(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, y) = (cx.input(0, "X")?, cx.input(1, "Y")?);
+    let (base, exponent) = (cx.dtype(&x, "X")?, cx.dtype(&y, "Y")?);
+    let cast = |cx: &mut OpCx<'_>, value: Value, dtype| -> Result<Value, Fail> {
+        cx.call("astype", vec![value], vec![("dtype", AttrValue::DType(dtype))])
+    };
+    if base == exponent {
+        return two(cx, "power", None);
+    }
+    if base.is_integer() && exponent.is_float() {
+        let x = cast(cx, x, exponent)?;
+        let power = cx.apply("power", &[&x, &y])?;
+        return Ok(vec![cast(cx, power, base)?]);
+    }
+    let y = cast(cx, y, base)?;
+    Ok(vec![cx.apply("power", &[&x, &y])?])
+}

@@ -1,0 +1,132 @@
+//! Convolutions.
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::prim::PrimExpr;
+
+use super::Row;
+use super::window::{AutoPad, Window, divide};
+use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::emit::Fail;
+use crate::import::onnx::value::Value;
+
+/// By operator and version.
+pub(super) static ROWS: &[Row] = &[("Conv", 1, conv), ("ConvTranspose", 1, conv_transpose)];
+
+/// Data, weights, and the numbers that both kinds of convolution read.
+struct Operands {
+    data: Value,
+    weight: Value,
+    dims: Vec<PrimExpr>,
+    kernel: Vec<PrimExpr>,
+    window: Window,
+    group: i64,
+}
+
+fn operands(cx: &mut OpCx<'_>) -> Result<Operands, Fail> {
+    let (data, weight) = (cx.input(0, "X")?, cx.input(1, "W")?);
+    let (dims, kernel) = (cx.dims(&data, "X")?, cx.dims(&weight, "W")?);
+    if !(3..=5).contains(&dims.len()) || kernel.len() != dims.len() {
+        return Err(format!("convolutions are over 1 to 3 spatial axes: X has shape {dims:?}, W {kernel:?}").into());
+    }
+    let extents = kernel[2..].iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+    let window = Window::read(cx, dims.len() - 2, extents)?;
+    let group = cx.node.int_or("group", 1)?;
+    if group < 1 {
+        return Err(format!("attribute 'group' cannot be {group}").into());
+    }
+    Ok(Operands { data, weight, dims, kernel, window, group })
+}
+
+/// Adds the bias along the channels.
+fn biased(cx: &mut OpCx<'_>, out: Value, rank: usize) -> Outputs {
+    let Some(bias) = cx.optional(2) else { return Ok(vec![out]) };
+    let channels = match &cx.dims(&bias, "B")?[..] {
+        [channels] => channels.clone(),
+        dims => return Err(format!("the bias must have one axis, not shape {dims:?}").into()),
+    };
+    cx.emitter.normalize(&out)?;
+    let mut shape = vec![PrimExpr::i64(1); rank];
+    shape[1] = channels;
+    let bias = cx.reshape(&bias, shape)?;
+    Ok(vec![cx.apply("add", &[&out, &bias])?])
+}
+
+fn conv(cx: &mut OpCx<'_>) -> Outputs {
+    let Operands { data, weight, dims, kernel, window, group } = operands(cx)?;
+    if let (Some(channels), Some(each)) = (dims[1].as_int(), kernel[1].as_int()) {
+        if each.checked_mul(group) != Some(channels) {
+            return Err(format!("X has {channels} channels, and W takes {each} of each of {group} group(s)").into());
+        }
+    }
+    let (op, data_layout, kernel_layout) = match dims.len() {
+        3 => ("nn.conv1d", "NCW", "OIW"),
+        4 => ("nn.conv2d", "NCHW", "OIHW"),
+        _ => ("nn.conv3d", "NCDHW", "OIDHW"),
+    };
+    let padding = window.padding(&dims[2..])?;
+    let out = cx.call(
+        op,
+        vec![data, weight],
+        vec![
+            ("strides", window.strides.into()),
+            ("padding", padding.into()),
+            ("dilation", window.dilations.into()),
+            ("groups", group.into()),
+            ("data_layout", data_layout.into()),
+            ("kernel_layout", kernel_layout.into()),
+        ],
+    )?;
+    biased(cx, out, dims.len())
+}
+
+/// The padding is given, or follows from the output's shape, which is given or the input's times the strides.
+fn conv_transpose(cx: &mut OpCx<'_>) -> Outputs {
+    let Operands { data, weight, dims, kernel, window, group } = operands(cx)?;
+    if let (Some(channels), Some(taken)) = (dims[1].as_int(), kernel[0].as_int()) {
+        if channels != taken {
+            return Err(format!("X has {channels} channels, and W takes {taken}").into());
+        }
+    }
+    let spatial = dims.len() - 2;
+    let output_padding = cx.node.ints("output_padding")?.map_or_else(|| vec![0; spatial], <[i64]>::to_vec);
+    if output_padding.len() != spatial || output_padding.iter().any(|p| !(0..=i64::from(i32::MAX)).contains(p)) {
+        return Err(format!("attribute 'output_padding' cannot be {output_padding:?}").into());
+    }
+    let output_shape = cx.node.ints("output_shape")?;
+    let padding = match (output_shape, window.auto_pad) {
+        (None, AutoPad::NotSet | AutoPad::Valid) => window.pads.clone(),
+        (None, AutoPad::SameUpper | AutoPad::SameLower) => {
+            let total = |a: usize| (window.span(a) + output_padding[a] - window.strides[a]).max(0);
+            divide(&(0..spatial).map(total).collect::<Vec<_>>(), window.auto_pad == AutoPad::SameLower)
+        }
+        (Some(shape), _) => {
+            let extents = dims[2..].iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+            let extents = extents.filter(|_| shape.len() == spatial);
+            let extents = extents.ok_or("attribute 'output_shape' needs an input of fixed spatial extents")?;
+            let total = |a: usize| -> Option<i64> {
+                let slid = window.strides[a].checked_mul(extents[a].checked_sub(1)?)?;
+                slid.checked_add(output_padding[a])?.checked_add(window.span(a))?.checked_sub(shape[a])
+            };
+            let totals = (0..spatial).map(total).collect::<Option<Vec<_>>>();
+            let totals = totals.ok_or_else(|| format!("attribute 'output_shape' cannot be {shape:?}"))?;
+            // Here the odd one goes before, unless the attribute says otherwise.
+            divide(&totals, window.auto_pad != AutoPad::SameUpper)
+        }
+    };
+    let (op, data_layout, kernel_layout) = match dims.len() {
+        3 => ("nn.conv1d_transpose", "NCW", "IOW"),
+        4 => ("nn.conv2d_transpose", "NCHW", "IOHW"),
+        _ => ("nn.conv3d_transpose", "NCDHW", "IODHW"),
+    };
+    let attrs: Vec<(&'static str, AttrValue)> = vec![
+        ("strides", window.strides.into()),
+        ("padding", padding.into()),
+        ("output_padding", output_padding.into()),
+        ("dilation", window.dilations.into()),
+        ("groups", group.into()),
+        ("data_layout", data_layout.into()),
+        ("kernel_layout", kernel_layout.into()),
+    ];
+    let out = cx.call(op, vec![data, weight], attrs)?;
+    biased(cx, out, dims.len())
+}

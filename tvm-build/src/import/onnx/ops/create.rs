@@ -1,0 +1,177 @@
+//! Constants, casts and shapes as values.
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::constant::{Bytes, Constant};
+use tvm_ir::dtype::{DType, TypeCode};
+use tvm_ir::prim::PrimExpr;
+use tvm_ir::relax::Leaf;
+
+use super::{Row, ints};
+use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::data_type::DataType;
+use crate::import::onnx::emit::{Fail, scalar};
+use crate::import::onnx::graph;
+use crate::import::onnx::value::{Value, constant, dtype, int_constant};
+
+/// By operator and version.
+pub(super) static ROWS: &[Row] = &[
+    ("Cast", 6, cast),
+    ("CastLike", 15, cast_like),
+    ("Constant", 1, constant_node),
+    ("ConstantOfShape", 9, constant_of_shape),
+    ("Dropout", 7, dropout),
+    ("Dropout", 12, dropout_inputs),
+    ("Shape", 1, shape),
+    ("Size", 1, size),
+    ("Trilu", 14, trilu),
+];
+
+fn astype(cx: &mut OpCx<'_>, value: Value, to: DType) -> Outputs {
+    // `saturate` says what becomes of numbers beyond an 8-bit float, `round_mode` how to round to `float8_e8m0`.
+    let saturate = cx.node.flag_or("saturate", true)?;
+    let small = to.bits <= 8 && to.is_float();
+    if small && !saturate {
+        return Err(format!("casts to {to} without 'saturate' are not supported").into());
+    }
+    let round_mode = cx.node.string_or("round_mode", "up")?;
+    if to.code == TypeCode::Float8E8M0FNU && round_mode != "up" {
+        return Err(format!("attribute 'round_mode' of '{round_mode}' is not supported").into());
+    }
+    if to == DType::I64 && ints::known(&value).is_some() {
+        return Ok(vec![value]);
+    }
+    Ok(vec![cx.call("astype", vec![value], vec![("dtype", AttrValue::DType(to))])?])
+}
+
+fn cast(cx: &mut OpCx<'_>) -> Outputs {
+    let value = cx.input(0, "input")?;
+    let code = cx.node.int("to")?.ok_or("attribute 'to' is missing")?;
+    let to = i32::try_from(code).ok().and_then(DataType::from_code);
+    let to = to.ok_or_else(|| format!("attribute 'to': element type {code} is unknown"))?;
+    astype(cx, value, dtype(to)?)
+}
+
+fn cast_like(cx: &mut OpCx<'_>) -> Outputs {
+    let (value, target) = (cx.input(0, "input")?, cx.input(1, "target_type")?);
+    let to = cx.dtype(&target, "target_type")?;
+    astype(cx, value, to)
+}
+
+fn floats(values: &[f32], scalar: bool) -> Option<Constant> {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let shape = if scalar { vec![] } else { vec![values.len() as u64] };
+    Constant::new(DType::F32, shape, Bytes::new(bytes)).ok()
+}
+
+fn constant_node(cx: &mut OpCx<'_>) -> Outputs {
+    use graph::Value as V;
+    let names = [
+        "value",
+        "sparse_value",
+        "value_float",
+        "value_floats",
+        "value_int",
+        "value_ints",
+        "value_string",
+        "value_strings",
+    ];
+    let given: Vec<(&str, &V)> = names.iter().filter_map(|&n| Some((n, cx.node.attribute(n)?))).collect();
+    let [(name, value)] = given[..] else {
+        return Err(format!("exactly one of the attributes {} must be given", names.join(", ")).into());
+    };
+    let made = match (name, value) {
+        ("value" | "sparse_value", V::Tensor(tensor)) => Some(constant(tensor)?),
+        ("value_float", V::Float(v)) => floats(&[*v], true),
+        ("value_floats", V::Floats(v)) => floats(v, false),
+        ("value_int", V::Int(v)) => int_constant(&[*v], true),
+        ("value_ints", V::Ints(v)) => int_constant(v, false),
+        ("value_string" | "value_strings", _) => return Err("constants of strings are not supported".into()),
+        _ => None,
+    };
+    let made = made.ok_or_else(|| format!("attribute '{name}' cannot be {}", value.kind()))?;
+    Ok(vec![made.into()])
+}
+
+fn constant_of_shape(cx: &mut OpCx<'_>) -> Outputs {
+    let shape = cx.input(0, "input")?;
+    let dims = cx.known_ints(&shape, "the shape")?;
+    if let Some(dim) = dims.iter().filter_map(PrimExpr::as_int).find(|&d| d < 0) {
+        return Err(format!("dimension {dim} of the shape is negative").into());
+    }
+    let fill = match cx.node.tensor("value")? {
+        None => scalar(0.0, DType::F32).ok_or("there is no float32 constant")?,
+        Some(tensor) => {
+            let value = constant(tensor)?;
+            if value.len() != 1 {
+                return Err(format!("attribute 'value' must have one element, not {}", value.len()).into());
+            }
+            Constant::new(value.dtype(), vec![], value.data().clone()).map_err(|_| "attribute 'value' is malformed")?
+        }
+    };
+    // Lists of indices, which shapes are computed with.
+    if let ([count], Some((values, _))) = (&dims[..], ints::known(&fill.clone().into())) {
+        if let Some(count) = count.as_int().and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= 64) {
+            return Ok(vec![Value::ints(vec![values[0].clone(); count])]);
+        }
+    }
+    Ok(vec![cx.call("broadcast_to", vec![fill.into(), Value::shape(dims)], vec![])?])
+}
+
+/// At inference the input passes through; there is no mask to give.
+fn dropout(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "data")?;
+    cx.node.float("ratio")?;
+    cx.refuse_output(1, "the mask of Dropout is not supported")?;
+    Ok(vec![x])
+}
+
+fn dropout_inputs(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "data")?;
+    cx.optional(1);
+    cx.node.int("seed")?;
+    if let Some(training) = cx.optional(2) {
+        let off = training.as_const().is_some_and(|c| c.data().iter().all(|&b| b == 0));
+        if !off {
+            return Err("Dropout in training mode is not supported; export the model for inference".into());
+        }
+    }
+    if cx.output_count() > 1 {
+        // Nothing is dropped: the mask is true everywhere.
+        let dims = cx.dims(&x, "data")?;
+        let yes = cx.scalar(1.0, DType::BOOL)?;
+        let mask = cx.call("broadcast_to", vec![yes, Value::shape(dims)], vec![])?;
+        return Ok(vec![x, mask]);
+    }
+    Ok(vec![x])
+}
+
+fn shape(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "data")?;
+    let dims = cx.dims(&x, "data")?;
+    let rank = i64::try_from(dims.len()).unwrap_or(i64::MAX);
+    let clamp =
+        |at: i64| usize::try_from(if at < 0 { at.saturating_add(rank) } else { at }.clamp(0, rank)).unwrap_or(0);
+    let start = clamp(cx.node.int_or("start", 0)?);
+    let end = clamp(cx.node.int_or("end", rank)?);
+    Ok(vec![Value::ints(dims.get(start..end).unwrap_or(&[]).to_vec())])
+}
+
+fn size(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "data")?;
+    let dims = cx.dims(&x, "data")?;
+    Ok(vec![Value::Ints { values: vec![ints::product(&dims)], scalar: true }])
+}
+
+fn trilu(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let upper = cx.node.flag_or("upper", true)?;
+    let k = match cx.optional(1) {
+        None => 0,
+        Some(k) => match cx.fixed_ints(&k, "k")?[..] {
+            [k] => k,
+            _ => return Err(Fail::from("k must be one integer")),
+        },
+    };
+    let op = if upper { "triu" } else { "tril" };
+    Ok(vec![cx.call(op, vec![x, Leaf::Prim(PrimExpr::i64(k)).into()], vec![])?])
+}

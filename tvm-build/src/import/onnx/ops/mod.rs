@@ -1,0 +1,104 @@
+//! The operators: a file a family, each with its rows of the table.
+
+mod binary;
+mod conv;
+mod create;
+mod ints;
+mod matmul;
+mod norm;
+mod pool;
+mod reduce;
+mod shape;
+mod unary;
+mod window;
+
+use super::cx::{OpCx, Outputs};
+use super::graph::OpName;
+
+/// Newest operator set whose definitions the converters follow.
+pub(super) const NEWEST_OPSET: i64 = 28;
+
+/// What converts a node.
+pub(super) type Converter = fn(&mut OpCx<'_>) -> Outputs;
+
+/// A row: operator, the version of the operator set from which the converter holds, converter. The next row of
+/// the same operator takes over from its version on.
+pub(super) type Row = (&'static str, i64, Converter);
+
+/// The families.
+static FILES: &[&[Row]] = &[
+    binary::ROWS,
+    conv::ROWS,
+    create::ROWS,
+    matmul::ROWS,
+    norm::ROWS,
+    pool::ROWS,
+    reduce::ROWS,
+    shape::ROWS,
+    unary::ROWS,
+];
+
+/// What the table has for a node.
+pub(super) enum Found {
+    /// A converter.
+    Converter(Converter),
+    /// Nothing, and why.
+    Nothing(String),
+}
+
+/// The converter of an operator in a version of its operator set; `None` if the model imports no such set.
+pub(super) fn find(op: &OpName, opset: Option<i64>) -> Found {
+    let Some(opset) = opset else {
+        let domain = if op.domain.is_empty() { "ai.onnx" } else { &op.domain };
+        return Found::Nothing(format!("the model imports no operator set '{domain}'"));
+    };
+    if !op.domain.is_empty() {
+        return Found::Nothing(format!("no operators of the set '{}' are supported", op.domain));
+    }
+    if opset > NEWEST_OPSET {
+        return Found::Nothing(format!("operator set {opset} is newer than {NEWEST_OPSET}, the newest supported"));
+    }
+    let rows = FILES.iter().flat_map(|rows| rows.iter()).filter(|row| row.0 == op.op_type);
+    match rows.clone().filter(|row| row.1 <= opset).max_by_key(|row| row.1) {
+        Some(row) => Found::Converter(row.2),
+        None => Found::Nothing(match rows.map(|row| row.1).min() {
+            Some(since) => format!("in operator set {opset}; it is supported from {since} on"),
+            None => format!("in operator set {opset}"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_within_a_file_and_unique() {
+        let mut all = Vec::new();
+        for rows in FILES {
+            assert!(rows.windows(2).all(|w| (w[0].0, w[0].1) < (w[1].0, w[1].1)), "{:?}", rows[0].0);
+            all.extend(rows.iter().map(|row| (row.0, row.1)));
+        }
+        all.sort_unstable();
+        assert!(all.windows(2).all(|w| w[0] != w[1]));
+    }
+
+    #[test]
+    fn versions() {
+        let op = |domain: &str, name: &str| OpName {
+            domain: domain.to_owned(),
+            op_type: name.to_owned(),
+            overload: String::new(),
+        };
+        let reason = |op, opset| match find(&op, opset) {
+            Found::Converter(_) => "found".to_owned(),
+            Found::Nothing(reason) => reason,
+        };
+        assert_eq!(reason(op("", "Relu"), Some(18)), "found");
+        assert!(reason(op("", "Relu"), None).contains("imports no operator set 'ai.onnx'"));
+        assert!(reason(op("", "Relu"), Some(NEWEST_OPSET + 1)).contains("newer than"));
+        assert!(reason(op("", "Gemm"), Some(6)).contains("supported from 7 on"));
+        assert!(reason(op("", "Foo"), Some(18)).contains("in operator set 18"));
+        assert!(reason(op("com.acme", "Foo"), Some(1)).contains("'com.acme'"));
+    }
+}

@@ -1,0 +1,284 @@
+//! Normalizations and softmax.
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::dtype::DType;
+use tvm_ir::prim::PrimExpr;
+
+use super::{Row, ints};
+use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
+use crate::import::onnx::emit::Fail;
+use crate::import::onnx::value::Value;
+
+/// By operator and version.
+pub(super) static ROWS: &[Row] = &[
+    ("BatchNormalization", 7, batch_norm),
+    ("GroupNormalization", 18, group_norm_18),
+    ("GroupNormalization", 21, group_norm),
+    ("InstanceNormalization", 6, instance_norm),
+    ("LayerNormalization", 17, layer_norm),
+    ("LogSoftmax", 1, |cx| softmax_flat(cx, "nn.log_softmax")),
+    ("LogSoftmax", 13, |cx| softmax(cx, "nn.log_softmax")),
+    ("LpNormalization", 1, lp_norm),
+    ("MeanVarianceNormalization", 9, mean_variance_norm),
+    ("RMSNormalization", 23, rms_norm),
+    ("Softmax", 1, |cx| softmax_flat(cx, "nn.softmax")),
+    ("Softmax", 13, |cx| softmax(cx, "nn.softmax")),
+];
+
+fn softmax(cx: &mut OpCx<'_>, op: &str) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let axis = cx.node.int_or("axis", -1)?;
+    let rank = cx.rank(&x, "input")?;
+    cx.axis(axis, rank)?;
+    Ok(vec![cx.call(op, vec![x], vec![("axis", axis.into())])?])
+}
+
+/// Before version 13 the axes from `axis` on are one.
+fn softmax_flat(cx: &mut OpCx<'_>, op: &str) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let axis = cx.node.int_or("axis", 1)?;
+    let dims = cx.dims(&x, "input")?;
+    // An axis behind the last one makes rows of one element.
+    let at = if axis < 0 { cx.axis(axis, dims.len())? } else { cx.axis(axis, dims.len() + 1)? };
+    let (outer, inner) = dims.split_at(at);
+    let flat = cx.reshape(&x, vec![ints::product(outer), ints::product(inner)])?;
+    let out = cx.call(op, vec![flat], vec![("axis", AttrValue::Int(-1))])?;
+    Ok(vec![cx.reshape(&out, dims.clone())?])
+}
+
+fn astype(cx: &mut OpCx<'_>, value: &Value, to: DType) -> Result<Value, Fail> {
+    if cx.dtype(value, "an input")? == to {
+        return Ok(value.clone());
+    }
+    cx.call("astype", vec![value.clone()], vec![("dtype", AttrValue::DType(to))])
+}
+
+/// The type a normalization computes in: `stash_type`, float32 unless it says otherwise; wider data stays as it is.
+fn compute_type(cx: &mut OpCx<'_>, data: DType) -> Result<DType, Fail> {
+    match cx.node.int_or("stash_type", 1)? {
+        1 if data == DType::F64 => Ok(DType::F64),
+        1 => Ok(DType::F32),
+        other => Err(format!("attribute 'stash_type' of {other} is not supported, only 1 (float32)").into()),
+    }
+}
+
+fn epsilon(cx: &mut OpCx<'_>) -> Result<f64, Fail> {
+    // The shortest decimal of the stored float, which is what the writer of the model meant.
+    let value = cx.node.float_or("epsilon", 1e-5)?;
+    Ok(value.to_string().parse().unwrap_or(f64::from(value)))
+}
+
+fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let parameters = [(1, "scale"), (2, "B"), (3, "input_mean"), (4, "input_var")];
+    let parameters = parameters.map(|(i, role)| cx.input(i, role));
+    let epsilon = epsilon(cx)?;
+    let momentum = f64::from(cx.node.float_or("momentum", 0.9)?);
+    if cx.node.flag_or("training_mode", false)? {
+        return Err("BatchNormalization in training mode is not supported; export the model for inference".into());
+    }
+    if !cx.node.flag_or("spatial", true)? {
+        return Err("attribute 'spatial' of 0 is not supported".into());
+    }
+    cx.refuse_output(1, "only the normalized data is given at inference")?;
+    let data_type = cx.dtype(&x, "X")?;
+    let mut args = vec![x];
+    for parameter in parameters {
+        args.push(parameter?);
+    }
+    // Mixed types are computed in the widest of them.
+    let mut compute = data_type;
+    for arg in &args {
+        let dtype = cx.dtype(arg, "a parameter")?;
+        compute = if dtype.bits > compute.bits { dtype } else { compute };
+    }
+    let args = args.iter().map(|a| astype(cx, a, compute)).collect::<Result<_, _>>()?;
+    let attrs = vec![("axis", AttrValue::Int(1)), ("epsilon", epsilon.into()), ("momentum", momentum.into())];
+    let all = cx.call("nn.batch_norm", args, attrs)?;
+    let out = cx.emitter.fields(&all)?;
+    let out = out.first().ok_or("R.nn.batch_norm gave no result")?;
+    Ok(vec![astype(cx, out, data_type)?])
+}
+
+/// `(x - mean) / sqrt(var + epsilon)` along `axes`, and the mean and `1 / sqrt(var + epsilon)`.
+fn standardized(cx: &mut OpCx<'_>, x: &Value, axes: &[usize], epsilon: f64) -> Result<[Value; 3], Fail> {
+    let dtype = cx.dtype(x, "the data")?;
+    let attrs = || vec![("axis", axes_attr(axes)), ("keepdims", true.into())];
+    let mean = cx.call("mean", vec![x.clone()], attrs())?;
+    let variance = cx.call("variance", vec![x.clone()], attrs())?;
+    let epsilon = cx.scalar(epsilon, dtype)?;
+    let sum = cx.apply("add", &[&variance, &epsilon])?;
+    let deviation = cx.apply("sqrt", &[&sum])?;
+    let centered = cx.apply("subtract", &[x, &mean])?;
+    let out = cx.apply("divide", &[&centered, &deviation])?;
+    Ok([out, mean, deviation])
+}
+
+/// Scales and shifts along the channels, which are axis 1 of `rank`.
+fn affine(cx: &mut OpCx<'_>, mut out: Value, scale: &Value, bias: &Value, rank: usize) -> Result<Value, Fail> {
+    for (op, value) in [("multiply", scale), ("add", bias)] {
+        let channels = match &cx.dims(value, "the scale or bias")?[..] {
+            [channels] => channels.clone(),
+            dims => return Err(format!("the scale and bias must have one axis, not shape {dims:?}").into()),
+        };
+        let mut shape = vec![channels];
+        shape.resize(rank - 1, PrimExpr::i64(1));
+        let value = cx.reshape(value, shape)?;
+        out = cx.apply(op, &[&out, &value])?;
+    }
+    Ok(out)
+}
+
+fn instance_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, scale, bias) = (cx.input(0, "input")?, cx.input(1, "scale")?, cx.input(2, "B")?);
+    let epsilon = epsilon(cx)?;
+    let rank = cx.rank(&x, "input")?;
+    if rank < 3 {
+        return Err(format!("the input must have spatial axes, and its rank is {rank}").into());
+    }
+    let [out, ..] = standardized(cx, &x, &(2..rank).collect::<Vec<_>>(), epsilon)?;
+    Ok(vec![affine(cx, out, &scale, &bias, rank)?])
+}
+
+/// The axes from `axis` on are normalized together.
+fn layer_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, scale, bias) = (cx.input(0, "X")?, cx.input(1, "Scale")?, cx.optional(2));
+    let epsilon = epsilon(cx)?;
+    let axis = cx.node.int_or("axis", -1)?;
+    let dims = cx.dims(&x, "X")?;
+    let axis = cx.axis(axis, dims.len())?;
+    let data_type = cx.dtype(&x, "X")?;
+    let compute = compute_type(cx, data_type)?;
+    let x = astype(cx, &x, compute)?;
+    let parameter = |cx: &mut OpCx<'_>, value: Value| -> Result<Value, Fail> {
+        let value = astype(cx, &value, compute)?;
+        let inner = dims[axis..].to_vec();
+        if cx.dims(&value, "a parameter")? == inner {
+            return Ok(value);
+        }
+        cx.call("broadcast_to", vec![value, Value::shape(inner)], vec![])
+    };
+    let gamma = parameter(cx, scale)?;
+    let zero = cx.scalar(0.0, compute)?;
+    let beta = parameter(cx, bias.unwrap_or(zero))?;
+    let axes: Vec<usize> = (axis..dims.len()).collect();
+    let attrs = vec![("axes", axes_attr(&axes)), ("epsilon", epsilon.into())];
+    let out = cx.call("nn.layer_norm", vec![x.clone(), gamma, beta], attrs)?;
+    let mut outputs = vec![astype(cx, &out, data_type)?];
+    if cx.output_count() > 1 {
+        let [_, mean, deviation] = standardized(cx, &x, &axes, epsilon)?;
+        let one = cx.scalar(1.0, compute)?;
+        let inverse = cx.apply("divide", &[&one, &deviation])?;
+        outputs.extend([mean, inverse]);
+    }
+    Ok(outputs)
+}
+
+/// The data with its channels in groups, and the rank of that.
+fn grouped(cx: &mut OpCx<'_>, x: &Value) -> Result<(Vec<PrimExpr>, i64, i64), Fail> {
+    let groups = cx.node.int("num_groups")?.filter(|&g| g > 0).ok_or("attribute 'num_groups' must be positive")?;
+    let dims = cx.dims(x, "X")?;
+    if dims.len() < 2 {
+        return Err(format!("the input must have channels, and its shape is {dims:?}").into());
+    }
+    let channels = dims[1].as_int().ok_or("the number of channels must be fixed")?;
+    if channels % groups != 0 {
+        return Err(format!("{channels} channels do not fall into {groups} groups").into());
+    }
+    Ok((dims, channels, groups))
+}
+
+/// Before version 21 scale and bias are by group.
+fn group_norm_18(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, scale, bias) = (cx.input(0, "X")?, cx.input(1, "scale")?, cx.input(2, "bias")?);
+    let (_, channels, groups) = grouped(cx, &x)?;
+    let each = |cx: &mut OpCx<'_>, value: &Value| -> Result<Value, Fail> {
+        let dim = PrimExpr::i64;
+        let column = cx.reshape(value, vec![dim(groups), dim(1)])?;
+        let shape = Value::shape(vec![dim(groups), dim(channels / groups)]);
+        let spread = cx.call("broadcast_to", vec![column, shape], vec![])?;
+        cx.reshape(&spread, vec![dim(channels)])
+    };
+    let (scale, bias) = (each(cx, &scale)?, each(cx, &bias)?);
+    normalize_groups(cx, x, scale, bias)
+}
+
+fn group_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, scale, bias) = (cx.input(0, "X")?, cx.input(1, "scale")?, cx.input(2, "bias")?);
+    normalize_groups(cx, x, scale, bias)
+}
+
+fn normalize_groups(cx: &mut OpCx<'_>, x: Value, scale: Value, bias: Value) -> Outputs {
+    let (dims, _, groups) = grouped(cx, &x)?;
+    let epsilon = epsilon(cx)?;
+    let data_type = cx.dtype(&x, "X")?;
+    let compute = compute_type(cx, data_type)?;
+    let (x, scale, bias) = (astype(cx, &x, compute)?, astype(cx, &scale, compute)?, astype(cx, &bias, compute)?);
+    // Each group is one row.
+    let inner = ints::quotient(&dims[1..], &[PrimExpr::i64(groups)]).ok_or("the groups do not divide the data")?;
+    let rows = cx.reshape(&x, vec![dims[0].clone(), PrimExpr::i64(groups), inner])?;
+    let [out, ..] = standardized(cx, &rows, &[2], epsilon)?;
+    let out = cx.reshape(&out, dims.clone())?;
+    let out = affine(cx, out, &scale, &bias, dims.len())?;
+    Ok(vec![astype(cx, &out, data_type)?])
+}
+
+fn rms_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, scale) = (cx.input(0, "X")?, cx.input(1, "scale")?);
+    let epsilon = epsilon(cx)?;
+    let axis = cx.node.int_or("axis", -1)?;
+    let rank = cx.rank(&x, "X")?;
+    let axis = cx.axis(axis, rank)?;
+    let data_type = cx.dtype(&x, "X")?;
+    let compute = compute_type(cx, data_type)?;
+    let (x, scale) = (astype(cx, &x, compute)?, astype(cx, &scale, compute)?);
+    let axes: Vec<usize> = (axis..rank).collect();
+    let square = cx.apply("multiply", &[&x, &x])?;
+    let mean = cx.call("mean", vec![square], vec![("axis", axes_attr(&axes)), ("keepdims", true.into())])?;
+    let epsilon = cx.scalar(epsilon, compute)?;
+    let sum = cx.apply("add", &[&mean, &epsilon])?;
+    let root = cx.apply("sqrt", &[&sum])?;
+    let out = cx.apply("divide", &[&x, &root])?;
+    let out = astype(cx, &out, data_type)?;
+    let scale = astype(cx, &scale, data_type)?;
+    Ok(vec![cx.apply("multiply", &[&out, &scale])?])
+}
+
+/// A row of zeros stays zero.
+fn lp_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let axis = cx.node.int_or("axis", -1)?;
+    let p = cx.node.int_or("p", 2)?;
+    let rank = cx.rank(&x, "input")?;
+    let axis = cx.axis(axis, rank)?;
+    let dtype = cx.dtype(&x, "input")?;
+    let parts = match p {
+        1 => cx.apply("abs", &[&x])?,
+        2 => cx.apply("multiply", &[&x, &x])?,
+        other => return Err(format!("attribute 'p' must be 1 or 2, not {other}").into()),
+    };
+    let mut norm = cx.call("sum", vec![parts], vec![("axis", axes_attr(&[axis])), ("keepdims", true.into())])?;
+    if p == 2 {
+        norm = cx.apply("sqrt", &[&norm])?;
+    }
+    let (zero, one) = (cx.scalar(0.0, dtype)?, cx.scalar(1.0, dtype)?);
+    let empty = cx.apply("equal", &[&norm, &zero])?;
+    let norm = cx.apply("where", &[&empty, &one, &norm])?;
+    Ok(vec![cx.apply("divide", &[&x, &norm])?])
+}
+
+fn mean_variance_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let rank = cx.rank(&x, "X")?;
+    let axes = cx.axes(cx.node.ints("axes")?.unwrap_or(&[0, 2, 3]), rank)?;
+    // The definition adds this to the deviation and not to the variance.
+    let dtype = cx.dtype(&x, "X")?;
+    let attrs = || vec![("axis", axes_attr(&axes)), ("keepdims", true.into())];
+    let mean = cx.call("mean", vec![x.clone()], attrs())?;
+    let variance = cx.call("variance", vec![x.clone()], attrs())?;
+    let deviation = cx.apply("sqrt", &[&variance])?;
+    let epsilon = cx.scalar(1e-9, dtype)?;
+    let divisor = cx.apply("add", &[&deviation, &epsilon])?;
+    let centered = cx.apply("subtract", &[&x, &mean])?;
+    Ok(vec![cx.apply("divide", &[&centered, &divisor])?])
+}

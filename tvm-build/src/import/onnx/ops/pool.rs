@@ -1,0 +1,107 @@
+//! Pools.
+
+use tvm_ir::attrs::AttrValue;
+
+use super::Row;
+use super::window::Window;
+use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
+use crate::import::onnx::emit::Fail;
+use crate::import::onnx::value::Value;
+
+/// By operator and version.
+pub(super) static ROWS: &[Row] = &[
+    ("AveragePool", 1, average_pool),
+    ("GlobalAveragePool", 1, |cx| global(cx, "mean")),
+    ("GlobalLpPool", 2, global_lp_pool),
+    ("GlobalMaxPool", 1, |cx| global(cx, "max")),
+    ("LpPool", 2, lp_pool),
+    ("MaxPool", 1, max_pool),
+];
+
+fn pool(cx: &mut OpCx<'_>, x: Value, name: &str, count_include_pad: bool) -> Result<(Value, Window), Fail> {
+    let dims = cx.dims(&x, "X")?;
+    let (op, layout) = match (dims.len(), name) {
+        (3, "max") => ("nn.max_pool1d", "NCW"),
+        (4, "max") => ("nn.max_pool2d", "NCHW"),
+        (5, "max") => ("nn.max_pool3d", "NCDHW"),
+        (3, _) => ("nn.avg_pool1d", "NCW"),
+        (4, _) => ("nn.avg_pool2d", "NCHW"),
+        (5, _) => ("nn.avg_pool3d", "NCDHW"),
+        _ => return Err(format!("pools are over 1 to 3 spatial axes, and X has shape {dims:?}").into()),
+    };
+    let window = Window::read(cx, dims.len() - 2, None)?;
+    let ceil_mode = cx.node.flag_or("ceil_mode", false)?;
+    let attrs: Vec<(&'static str, AttrValue)> = vec![
+        ("pool_size", window.kernel.clone().into()),
+        ("strides", window.strides.clone().into()),
+        ("padding", window.padding(&dims[2..])?.into()),
+        ("dilation", window.dilations.clone().into()),
+        ("ceil_mode", ceil_mode.into()),
+        ("count_include_pad", count_include_pad.into()),
+        ("layout", layout.into()),
+    ];
+    Ok((cx.call(op, vec![x], attrs)?, window))
+}
+
+fn max_pool(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    // The order of what the second output would hold.
+    cx.node.int("storage_order")?;
+    cx.refuse_output(1, "the indices of MaxPool are not supported")?;
+    Ok(vec![pool(cx, x, "max", false)?.0])
+}
+
+fn average_pool(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let count_include_pad = cx.node.flag_or("count_include_pad", false)?;
+    Ok(vec![pool(cx, x, "avg", count_include_pad)?.0])
+}
+
+/// The exponent `p` and `1 / p` as constants.
+fn exponents(cx: &mut OpCx<'_>, x: &Value) -> Result<(Value, Value), Fail> {
+    let p = cx.node.int_or("p", 2)?;
+    if p < 1 {
+        return Err(format!("attribute 'p' cannot be {p}").into());
+    }
+    let dtype = cx.dtype(x, "X")?;
+    Ok((cx.scalar(p as f64, dtype)?, cx.scalar(1.0 / p as f64, dtype)?))
+}
+
+/// The mean of the powers times the size of the window is their sum.
+fn lp_pool(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let (p, root) = exponents(cx, &x)?;
+    let size = cx.apply("abs", &[&x])?;
+    let powers = cx.apply("power", &[&size, &p])?;
+    let (mean, window) = pool(cx, powers, "avg", true)?;
+    let dtype = cx.dtype(&x, "X")?;
+    let count = cx.scalar(window.kernel.iter().map(|&k| k as f64).product(), dtype)?;
+    let sum = cx.apply("multiply", &[&mean, &count])?;
+    Ok(vec![cx.apply("power", &[&sum, &root])?])
+}
+
+fn over_space(cx: &mut OpCx<'_>, op: &str, x: Value) -> Result<Value, Fail> {
+    let rank = cx.rank(&x, "X")?;
+    if rank < 2 {
+        return Err(format!("the input must have batch and channels, and its rank is {rank}").into());
+    }
+    let axes: Vec<usize> = (2..rank).collect();
+    if axes.is_empty() {
+        return Ok(x);
+    }
+    cx.call(op, vec![x], vec![("axis", axes_attr(&axes)), ("keepdims", true.into())])
+}
+
+fn global(cx: &mut OpCx<'_>, op: &str) -> Outputs {
+    let x = cx.input(0, "X")?;
+    Ok(vec![over_space(cx, op, x)?])
+}
+
+fn global_lp_pool(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let (p, root) = exponents(cx, &x)?;
+    let size = cx.apply("abs", &[&x])?;
+    let powers = cx.apply("power", &[&size, &p])?;
+    let sum = over_space(cx, "sum", powers)?;
+    Ok(vec![cx.apply("power", &[&sum, &root])?])
+}

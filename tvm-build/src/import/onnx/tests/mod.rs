@@ -1,0 +1,5 @@
+//! Whole models: from messages or files to Relax.
+
+mod convert;
+mod files;
+mod make;
