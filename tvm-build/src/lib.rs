@@ -1,5 +1,6 @@
 //! Compiles models to native code in build scripts.
 
+pub mod codegen;
 pub mod import;
 #[cfg(feature = "cli")]
 pub mod npy;
