@@ -9,6 +9,8 @@ pub mod npz;
 pub mod lower;
 pub mod pass;
 pub mod passes;
+pub mod toolchain;
+pub mod weights;
 #[cfg(test)]
 mod samples;
 pub mod tir_tools;
