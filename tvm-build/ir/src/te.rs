@@ -39,9 +39,11 @@ pub enum Reducer {
     Sum,
     /// Starts at 1.
     Prod,
-    /// Starts at the least finite value.
+    /// Starts at negative infinity, or the least value.
     Max,
-    /// Starts at the greatest finite value.
+    /// Starts at the least finite value, as TVM's pools and softmax do.
+    MaxFinite,
+    /// Starts at infinity, or the greatest value.
     Min,
     /// Of bools, starts at true.
     All,
@@ -55,8 +57,9 @@ impl Reducer {
         match self {
             Reducer::Sum => PrimExpr::zero(dtype),
             Reducer::Prod => PrimExpr::number(dtype, 1.0),
-            Reducer::Max => min_value(dtype),
-            Reducer::Min => max_value(dtype),
+            Reducer::Max => lowest(dtype),
+            Reducer::MaxFinite => min_value(dtype),
+            Reducer::Min => highest(dtype),
             Reducer::All => PrimExpr::bool(true),
             Reducer::Any => PrimExpr::bool(false),
         }
@@ -67,7 +70,7 @@ impl Reducer {
         match self {
             Reducer::Sum => a + b,
             Reducer::Prod => a * b,
-            Reducer::Max => a.max(b),
+            Reducer::Max | Reducer::MaxFinite => a.max(b),
             Reducer::Min => a.min(b),
             Reducer::All => a.and(b),
             Reducer::Any => a.or(b),
@@ -105,6 +108,22 @@ pub fn max_value(dtype: DType) -> PrimExpr {
         Some(v) => PrimExpr::int(dtype, v),
         None => PrimExpr::float(dtype, float_limit(dtype)),
     }
+}
+
+/// Whether a float type has infinities.
+fn has_infinity(dtype: DType) -> bool {
+    use crate::dtype::TypeCode as C;
+    matches!(dtype.code, C::Float | C::BFloat | C::Float8E5M2)
+}
+
+/// The least value of a type: negative infinity where there is one.
+pub fn lowest(dtype: DType) -> PrimExpr {
+    if has_infinity(dtype) { PrimExpr::float(dtype, f64::NEG_INFINITY) } else { min_value(dtype) }
+}
+
+/// The greatest value of a type: infinity where there is one.
+pub fn highest(dtype: DType) -> PrimExpr {
+    if has_infinity(dtype) { PrimExpr::float(dtype, f64::INFINITY) } else { max_value(dtype) }
 }
 
 /// A reduced axis: name and extent.
@@ -166,6 +185,10 @@ impl Te {
         dtype: DType,
         f: impl FnOnce(&[PrimExpr], &[PrimExpr]) -> PrimExpr,
     ) -> Buffer {
+        if reduced.iter().any(|(_, extent)| extent.is_int(0)) {
+            // Nothing is reduced: no step would run the start.
+            return self.compute(name, axes, shape, dtype, |_| reducer.identity(dtype));
+        }
         let mut nest = Nest::new();
         let index = nest.spatial(axes, shape);
         let red = nest.reduce(reduced);

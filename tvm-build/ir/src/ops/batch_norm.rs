@@ -1,12 +1,13 @@
 //! Batch normalization.
 
+use super::reduce::Plan;
 use super::row::{attr, op, required, tensor};
 use super::show::show_tensor;
 use super::topi::{Value, binary, reshape, unary};
 use crate::diag::Diag;
 use crate::prim::{BinOp, Buffer, Intrinsic, PrimExpr};
 use crate::relax::{AttrDefault, AttrKind, InferCx, Lower, LowerCx, OpDef, Pattern, StructInfo};
-use crate::te::{Axes, Reducer, Te};
+use crate::te::{Reducer, Te};
 use crate::tir::PrimFunc;
 
 pub(super) static OPS: &[OpDef] = &[op(
@@ -66,12 +67,15 @@ fn lower(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
     spread[axis] = x.shape[axis].clone();
 
     let mut te = Te::new();
-    let batch = if training { Some(batch_statistics(&mut te, x, axis)) } else { None };
-    let (mean, var) = batch.as_ref().map_or((moving_mean, moving_var), |(m, v)| (m, v));
-
-    let mean_wide = reshape(&mut te, mean, &spread);
-    let centered = binary(&mut te, BinOp::Sub, x, &Value::Of(x), &Value::Of(&mean_wide));
-    let var_wide = reshape(&mut te, var, &spread);
+    let batch = if training { Some(batch_statistics(&mut te, x, axis, &spread)) } else { None };
+    let centered = match &batch {
+        Some(b) => b.centered.clone(),
+        None => {
+            let mean_wide = reshape(&mut te, moving_mean, &spread);
+            binary(&mut te, BinOp::Sub, x, &Value::Of(x), &Value::Of(&mean_wide))
+        }
+    };
+    let var_wide = reshape(&mut te, batch.as_ref().map_or(moving_var, |b| &b.var), &spread);
     let shifted = binary(&mut te, BinOp::Add, &var_wide, &Value::Of(&var_wide), &scalar(epsilon));
     let deviation = unary(&mut te, Intrinsic::Sqrt, &shifted);
     let mut out = binary(&mut te, BinOp::Div, x, &Value::Of(&centered), &Value::Of(&deviation));
@@ -84,7 +88,9 @@ fn lower(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
         out = binary(&mut te, BinOp::Add, x, &Value::Of(&out), &Value::Of(&wide));
     }
     let mut statistics = Vec::with_capacity(2);
-    for (moving, batch) in [(moving_mean, batch.as_ref().map(|b| &b.0)), (moving_var, batch.as_ref().map(|b| &b.1))] {
+    for (moving, batch) in
+        [(moving_mean, batch.as_ref().map(|b| &b.mean)), (moving_var, batch.as_ref().map(|b| &b.var))]
+    {
         statistics.push(match batch {
             Some(own) => {
                 let old = binary(&mut te, BinOp::Mul, moving, &scalar(1.0 - momentum), &Value::Of(moving));
@@ -98,27 +104,24 @@ fn lower(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
     Ok(te.finish(cx.inputs, &statistics, cx.call.span))
 }
 
-/// Mean and biased variance over all axes but one.
-fn batch_statistics(te: &mut Te, x: &Buffer, axis: usize) -> (Buffer, Buffer) {
-    const NAMES: [&str; 8] = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"];
-    let over: Vec<usize> = (0..x.shape.len()).filter(|a| *a != axis).collect();
-    let reduced: Vec<(&'static str, PrimExpr)> =
-        over.iter().enumerate().map(|(n, a)| (NAMES.get(n).copied().unwrap_or("k"), x.shape[*a].clone())).collect();
-    let channels = [x.shape[axis].clone()];
-    let count = over.iter().fold(PrimExpr::i64(1), |n, a| n * &x.shape[*a]).cast(x.dtype);
-    let index = |i: &[PrimExpr], r: &[PrimExpr]| {
-        let mut at = vec![i[0].clone(); x.shape.len()];
-        over.iter().zip(r).for_each(|(a, v)| at[*a] = v.clone());
-        at
-    };
-    let sum = te.reduce(&format!("{}_red", x.name), Axes::Ax, &channels, &reduced, Reducer::Sum, x.dtype, |i, r| {
-        PrimExpr::load(x, index(i, r))
-    });
-    let mean = binary(te, BinOp::Div, &sum, &Value::Of(&sum), &Value::Scalar(count.clone()));
-    let squares = te.reduce("squares", Axes::Ax, &channels, &reduced, Reducer::Sum, x.dtype, |i, r| {
-        let d = PrimExpr::load(x, index(i, r)) - PrimExpr::load(&mean, i.to_vec());
-        d.clone() * d
-    });
-    let var = binary(te, BinOp::Div, &squares, &Value::Of(&squares), &Value::Scalar(count));
-    (mean, var)
+/// Stages of the statistics of the batch over all axes but one.
+struct Batch {
+    mean: Buffer,
+    centered: Buffer,
+    var: Buffer,
+}
+
+fn batch_statistics(te: &mut Te, x: &Buffer, axis: usize, spread: &[PrimExpr]) -> Batch {
+    let axes = (0..x.shape.len()).filter(|a| *a != axis).collect();
+    let plan = Plan { axes, keep: false };
+    let count = Value::Scalar(plan.count(x, x.dtype));
+    let sum = plan.stage(te, x, false, Reducer::Sum);
+    let mean = binary(te, BinOp::Div, &sum, &Value::Of(&sum), &count);
+    let mean_wide = reshape(te, &mean, spread);
+    let mut distance = || binary(te, BinOp::Sub, x, &Value::Of(x), &Value::Of(&mean_wide));
+    let (centered, left, right) = (distance(), distance(), distance());
+    let square = binary(te, BinOp::Mul, x, &Value::Of(&left), &Value::Of(&right));
+    let squares = plan.stage(te, &square, false, Reducer::Sum);
+    let var = binary(te, BinOp::Div, &squares, &Value::Of(&squares), &count);
+    Batch { mean, centered, var }
 }

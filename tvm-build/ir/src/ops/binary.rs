@@ -29,21 +29,21 @@ binary! {
     "equal" comparison |a, b| a.eq(b), "x1 == x2";
     "floor_divide" arithmetic floor_divide, "x1 / x2 rounded toward negative infinity";
     "floor_mod" arithmetic floor_mod, "the remainder of floor_divide; it has x2's sign";
-    "greater" comparison |a, b| a.gt(b), "x1 > x2";
-    "greater_equal" comparison |a, b| a.ge(b), "x1 >= x2";
+    "greater" comparison |a, b| b.lt(a), "x1 > x2";
+    "greater_equal" comparison |a, b| b.le(a), "x1 >= x2";
     "left_shift" integral |a, b| PrimExpr::binary(BinOp::Shl, a, b), "x1 << x2";
     "less" comparison |a, b| a.lt(b), "x1 < x2";
     "less_equal" comparison |a, b| a.le(b), "x1 <= x2";
     "log_add_exp" floating log_add_exp, "log(exp(x1) + exp(x2)) without overflow";
     "logical_and" logic |a, b| a.and(b), "x1 and x2 of bools";
     "logical_or" logic |a, b| a.or(b), "x1 or x2 of bools";
-    "logical_xor" logic |a, b| PrimExpr::cmp(CmpOp::Ne, a, b), "x1 xor x2 of bools";
+    "logical_xor" logic |a, b| PrimExpr::binary(BinOp::BitXor, a, b), "x1 xor x2 of bools";
     "maximum" arithmetic |a, b| a.max(b), "the greater; a NaN gives NaN";
     "minimum" arithmetic |a, b| a.min(b), "the lesser; a NaN gives NaN";
     "mod" arithmetic |a, b| PrimExpr::binary(BinOp::Mod, a, b), "the remainder of divide; it has x1's sign";
     "multiply" arithmetic |a, b| a * b, "x1 * x2; integers wrap";
     "not_equal" comparison |a, b| PrimExpr::cmp(CmpOp::Ne, a, b), "x1 != x2";
-    "power" arithmetic |a, b| PrimExpr::call(Intrinsic::Pow, vec![a, b]), "x1 to the power x2";
+    "power" arithmetic power, "x1 to the power x2";
     "right_shift" integral |a, b| PrimExpr::binary(BinOp::Shr, a, b), "x1 >> x2; signed integers keep their sign";
     "subtract" arithmetic |a, b| a - b, "x1 - x2; integers wrap";
 }
@@ -54,6 +54,15 @@ fn floor_divide(a: PrimExpr, b: PrimExpr) -> PrimExpr {
 
 fn floor_mod(a: PrimExpr, b: PrimExpr) -> PrimExpr {
     if a.dtype().is_float() { a.clone() - floor_divide(a, b.clone()) * b } else { a.floormod(b) }
+}
+
+/// Integers by way of `float64`: exact up to 2^53.
+fn power(a: PrimExpr, b: PrimExpr) -> PrimExpr {
+    let dtype = a.dtype();
+    if dtype.is_float() {
+        return PrimExpr::call(Intrinsic::Pow, vec![a, b]);
+    }
+    PrimExpr::call(Intrinsic::Pow, vec![a.cast(DType::F64), b.cast(DType::F64)]).cast(dtype)
 }
 
 fn log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr {

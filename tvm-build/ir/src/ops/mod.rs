@@ -3,17 +3,21 @@
 //! A row ([`OpDef`]) declares an op's arguments and attributes, infers its struct info and makes it simpler.
 //! To add an op, add a row to its family's file; a new family is one file, one `mod` line and one entry of `FILES`.
 
+mod activation;
 mod batch_norm;
 mod binary;
 mod check;
 mod conv;
 mod cx;
+mod elementwise;
 mod legalize;
 mod matmul;
 mod permute;
 mod pool;
+mod reduce;
 mod reshape;
 mod row;
+mod search;
 mod show;
 mod topi;
 mod unary;
@@ -30,8 +34,20 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// The families.
-static FILES: &[&[OpDef]] =
-    &[batch_norm::OPS, binary::OPS, conv::OPS, matmul::OPS, permute::OPS, pool::OPS, reshape::OPS, unary::OPS];
+static FILES: &[&[OpDef]] = &[
+    activation::OPS,
+    batch_norm::OPS,
+    binary::OPS,
+    conv::OPS,
+    elementwise::OPS,
+    matmul::OPS,
+    permute::OPS,
+    pool::OPS,
+    reduce::OPS,
+    reshape::OPS,
+    search::OPS,
+    unary::OPS,
+];
 
 /// The op of a name after `R.`.
 pub fn lookup(name: &str) -> Option<Op> {
@@ -52,7 +68,8 @@ pub fn suggest(name: &str) -> Vec<&'static str> {
         .filter(|(n, _)| *n <= 1 + name.len() / 3)
         .collect();
     scored.sort_unstable();
-    scored.into_iter().take(3).map(|(_, n)| n).collect()
+    let best = scored.first().map_or(0, |s| s.0);
+    scored.into_iter().take_while(|s| s.0 == best).take(3).map(|(_, n)| n).collect()
 }
 
 /// Edits between two strings.

@@ -111,7 +111,7 @@ fn window_stage(
 
 fn lower_max(cx: &LowerCx<'_>, dims: usize) -> Result<PrimFunc, Diag> {
     let mut te = Te::new();
-    let (_, out) = window_stage(&mut te, cx, dims, ("pool_max", Reducer::Max, min_value(cx.buffer(0)?.dtype)))?;
+    let (_, out) = window_stage(&mut te, cx, dims, ("pool_max", Reducer::MaxFinite, min_value(cx.buffer(0)?.dtype)))?;
     Ok(te.finish(cx.inputs, &[out], cx.call.span))
 }
 

@@ -2,9 +2,9 @@
 
 use crate::attrs::AttrValue;
 use crate::dtype::DType;
-use crate::ops::{lookup, make_call};
+use crate::ops::{all, lookup, make_call};
 use crate::prim::PrimExpr;
-use crate::relax::{Call, Leaf, StructInfo, Var};
+use crate::relax::{Call, Leaf, Pattern, StructInfo, Var};
 use crate::span::Span;
 
 pub(super) fn of(name: &str, dims: &[i64], dtype: DType) -> Leaf {
@@ -66,7 +66,43 @@ fn elementwise(add: &mut Add<'_>) {
     for op in ["logical_and", "logical_or", "logical_xor"] {
         add(op, vec![of("x", &[5], DType::BOOL), of("w", &[5], DType::BOOL)], &[], &[5], DType::BOOL);
     }
-    add("nn.relu", vec![x(&[2, 3])], &[], &[2, 3], F);
+    for d in all().filter(|d| d.pattern == Pattern::ElemWise && d.args.len() == 1 && d.attrs.is_empty()) {
+        let (input, output) = match d.name {
+            "bitwise_not" => (DType::I32, DType::I32),
+            "logical_not" => (DType::BOOL, DType::BOOL),
+            "isfinite" | "isinf" | "isnan" => (F, DType::BOOL),
+            _ => (F, F),
+        };
+        add(d.name, vec![of("x", &[2, 3], input)], &[], &[2, 3], output);
+    }
+    for name in ["abs", "ceil", "negative", "nn.relu", "round", "sign", "square"] {
+        add(name, vec![of("x", &[], DType::I8)], &[], &[], DType::I8);
+    }
+    add("isnan", vec![of("x", &[2], DType::F16)], &[], &[2], DType::BOOL);
+    add("nn.gelu", vec![of("x", &[2], DType::F16)], &[], &[2], DType::F16);
+    for to in [DType::I8, DType::BOOL, DType::F16, F] {
+        add("astype", vec![x(&[2, 3])], &[("dtype", to.into())], &[2, 3], to);
+    }
+    let limits = || vec![x(&[2, 3]), Leaf::Prim(PrimExpr::i64(0)), Leaf::Prim(PrimExpr::float(F, 6.0))];
+    add("clip", limits(), &[], &[2, 3], F);
+    for name in ["nn.leakyrelu", "nn.softplus", "nn.softmax", "nn.log_softmax"] {
+        add(name, vec![x(&[2, 3, 4])], &[], &[2, 3, 4], F);
+    }
+    add("nn.softmax", vec![x(&[2, 3, 4])], &[("axis", 1.into())], &[2, 3, 4], F);
+    add("nn.dropout", vec![x(&[2, 3])], &[], &[2, 3], F);
+    add("nn.prelu", vec![x(&[2, 3, 4]), w(&[3])], &[], &[2, 3, 4], F);
+    let cond = || of("c", &[2, 1], DType::BOOL);
+    add("where", vec![cond(), x(&[3]), w(&[])], &[], &[2, 3], F);
+    for name in ["sum", "mean", "max", "min", "prod", "std", "variance"] {
+        add(name, vec![x(&[2, 3, 4])], &[], &[], F);
+        add(name, vec![x(&[2, 3, 4])], &[("axis", ints(&[-1, 0])), ("keepdims", true.into())], &[1, 3, 1], F);
+        add(name, vec![x(&[2, 0, 4])], &[("axis", ints(&[1]))], &[2, 4], F);
+        add(name, vec![x(&[2, 3])], &[("axis", ints(&[]))], &[2, 3], F);
+    }
+    for name in ["argmax", "argmin"] {
+        add(name, vec![x(&[2, 3])], &[("axis", 1.into())], &[2], DType::I64);
+        add(name, vec![x(&[2, 3])], &[("keepdims", true.into())], &[1, 1], DType::I64);
+    }
 }
 
 fn shapes(add: &mut Add<'_>) {
