@@ -13,6 +13,7 @@ pub mod ops;
 pub mod prim;
 pub mod relax;
 pub mod span;
+pub mod structural;
 pub mod target;
 pub mod te;
 pub mod tir;

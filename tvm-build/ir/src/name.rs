@@ -1,6 +1,6 @@
 //! Names: cheap shared strings, and the supply of fresh ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,6 +74,8 @@ impl fmt::Debug for Name {
 #[derive(Clone, Debug, Default)]
 pub struct NameSupply {
     taken: BTreeSet<Name>,
+    /// The last number given after each base (with its separator): the search goes on from there.
+    last: BTreeMap<Name, u64>,
 }
 
 impl NameSupply {
@@ -103,12 +105,17 @@ impl NameSupply {
     }
 
     fn numbered(&mut self, base: &str, separator: &str) -> Name {
-        let mut candidate = Name::from(base);
-        let mut n = 0u64;
-        while !self.taken.insert(candidate.clone()) {
-            n += 1;
-            candidate = Name::from(format!("{base}{separator}{n}"));
+        let name = Name::from(base);
+        if self.taken.insert(name.clone()) {
+            return name;
         }
-        candidate
+        let last = self.last.entry(format!("{base}{separator}").into()).or_default();
+        loop {
+            *last += 1;
+            let candidate = Name::from(format!("{base}{separator}{last}"));
+            if self.taken.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
     }
 }
