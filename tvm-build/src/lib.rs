@@ -8,9 +8,11 @@ pub mod npy;
 pub mod npz;
 pub mod lower;
 pub mod pass;
+mod pass_spec;
 pub mod passes;
 pub mod toolchain;
 pub mod weights;
+pub mod pipeline;
 #[cfg(test)]
 mod samples;
 pub mod tir_tools;

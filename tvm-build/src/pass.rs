@@ -1,9 +1,11 @@
 //! Passes: a name, a line of documentation, parameters and a function. The manager verifies around every pass.
 
+use std::time::{Duration, Instant};
 use tvm_ir::attrs::{AttrValue, Attrs};
-use tvm_ir::diag::Diags;
+use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
 use tvm_ir::relax::AttrDef;
+use tvm_ir::span::Span;
 use tvm_ir::target::Target;
 
 /// A module pass.
@@ -48,8 +50,13 @@ impl Step {
         Step { pass, args: Attrs::new() }
     }
 
-    /// Runs the pass.
+    /// Runs the pass. Errors when an argument given is not one of the pass's.
     pub fn run(&self, module: &mut IRModule, target: &Target) -> Result<(), Diags> {
+        if let Some(name) = self.args.keys().find(|k| !self.pass.params.iter().any(|p| p.name == &***k)) {
+            let params: Vec<&str> = self.pass.params.iter().map(|p| p.name).collect();
+            let what = if params.is_empty() { "it takes none".into() } else { format!("it takes {}", params.join(", ")) };
+            return Err(Diag::error(Span::NONE, format!("{} has no parameter {name}", self.pass.name)).help(what).into());
+        }
         let mut args = self.args.clone();
         for p in self.pass.params {
             if let Some(default) = p.default {
@@ -58,4 +65,45 @@ impl Step {
         }
         (self.pass.run)(module, &PassCx { target, args })
     }
+}
+
+/// Checks a module; errors say what is ill-formed.
+pub type Verifier = fn(&IRModule) -> Result<(), Diags>;
+
+/// What happens around the passes of a run.
+#[derive(Default)]
+pub struct Instrument<'a> {
+    /// Runs before the first pass and after each.
+    pub verify: Option<Verifier>,
+    /// Sees the module after each pass: to print it, as text or as a summary.
+    pub after: Option<&'a mut dyn FnMut(&Step, &IRModule)>,
+    /// How long each pass took, in order.
+    pub times: Vec<(&'static str, Duration)>,
+}
+
+/// Runs passes in order; stops at the first with errors. What the verifier finds after a pass is reported with the
+/// pass's name: it is the pass that is at fault then.
+pub fn run_steps(
+    steps: &[Step],
+    module: &mut IRModule,
+    target: &Target,
+    instrument: &mut Instrument<'_>,
+) -> Result<(), Diags> {
+    if let Some(verify) = instrument.verify {
+        verify(module)?;
+    }
+    for step in steps {
+        let start = Instant::now();
+        step.run(module, target)?;
+        instrument.times.push((step.pass.name, start.elapsed()));
+        if let Some(verify) = instrument.verify {
+            verify(module).map_err(|diags| {
+                Diags(diags.0.into_iter().map(|d| d.note(format!("after the pass {}", step.pass.name))).collect())
+            })?;
+        }
+        if let Some(after) = &mut instrument.after {
+            after(step, module);
+        }
+    }
+    Ok(())
 }

@@ -8,6 +8,8 @@ mod fuse_ops;
 mod fuse_tir;
 mod legalize_ops;
 mod support;
+#[cfg(test)]
+mod tests;
 mod to_non_dataflow;
 
 use crate::pass::Pass;
