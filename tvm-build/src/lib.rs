@@ -2,11 +2,11 @@
 
 pub mod codegen;
 pub mod import;
+pub mod lower;
 #[cfg(feature = "cli")]
 pub mod npy;
 #[cfg(feature = "cli")]
 pub mod npz;
-pub mod lower;
 pub mod pass;
 mod pass_spec;
 pub mod passes;

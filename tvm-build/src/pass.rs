@@ -54,8 +54,11 @@ impl Step {
     pub fn run(&self, module: &mut IRModule, target: &Target) -> Result<(), Diags> {
         if let Some(name) = self.args.keys().find(|k| !self.pass.params.iter().any(|p| p.name == &***k)) {
             let params: Vec<&str> = self.pass.params.iter().map(|p| p.name).collect();
-            let what = if params.is_empty() { "it takes none".into() } else { format!("it takes {}", params.join(", ")) };
-            return Err(Diag::error(Span::NONE, format!("{} has no parameter {name}", self.pass.name)).help(what).into());
+            let what =
+                if params.is_empty() { "it takes none".into() } else { format!("it takes {}", params.join(", ")) };
+            return Err(Diag::error(Span::NONE, format!("{} has no parameter {name}", self.pass.name))
+                .help(what)
+                .into());
         }
         let mut args = self.args.clone();
         for p in self.pass.params {
@@ -70,13 +73,16 @@ impl Step {
 /// Checks a module; errors say what is ill-formed.
 pub type Verifier = fn(&IRModule) -> Result<(), Diags>;
 
+/// Sees a module after a pass.
+pub type After<'a> = dyn FnMut(&Step, &IRModule) + 'a;
+
 /// What happens around the passes of a run.
 #[derive(Default)]
 pub struct Instrument<'a> {
     /// Runs before the first pass and after each.
     pub verify: Option<Verifier>,
     /// Sees the module after each pass: to print it, as text or as a summary.
-    pub after: Option<&'a mut dyn FnMut(&Step, &IRModule)>,
+    pub after: Option<&'a mut After<'a>>,
     /// How long each pass took, in order.
     pub times: Vec<(&'static str, Duration)>,
 }

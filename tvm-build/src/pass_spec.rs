@@ -89,7 +89,11 @@ impl<'a> Reader<'a> {
                 }
                 let Some(param) = pass.params.iter().find(|p| p.name == name) else {
                     let known: Vec<&str> = pass.params.iter().map(|p| p.name).collect();
-                    return Err(self.error(format!("{} has no parameter {name}; it has: {}", pass.name, known.join(", "))));
+                    return Err(self.error(format!(
+                        "{} has no parameter {name}; it has: {}",
+                        pass.name,
+                        known.join(", ")
+                    )));
                 };
                 self.space();
                 self.expect('=')?;
@@ -171,7 +175,9 @@ mod tests {
 
     #[test]
     fn passes_with_arguments() {
-        let steps = parse_steps(" LegalizeOps, FuseOps( fuse_opt_level = 2 ,max_depth=8),DeadCodeElimination(entry_functions=['a', b]) ");
+        let steps = parse_steps(
+            " LegalizeOps, FuseOps( fuse_opt_level = 2 ,max_depth=8),DeadCodeElimination(entry_functions=['a', b]) ",
+        );
         let steps = steps.unwrap();
         assert_eq!(steps.len(), 3);
         assert_eq!(steps[1].args["fuse_opt_level"], AttrValue::Int(2));

@@ -32,7 +32,6 @@ const ZERO: &[&str] = &[
     // Reads the PrimFuncs that LegalizeOps made.
     "AnnotateTIROpPattern",
     // Before fusion: a folded binding is a constant, which no group computes again.
-    "FoldConstant",
     // Reads op_pattern.
     "FuseOps",
     "FuseTIR",
@@ -46,7 +45,6 @@ const DEFAULT: &[&str] = &[
     // … and into element-wise ops elsewhere.
     "DecomposeOpsForInference",
     // On ops: what both passes above did to weights is computed now, transposed weights are constants.
-    "FoldConstant",
     // Equal subgraphs, as exporters write them for shapes, are lowered once.
     "EliminateCommonSubexpr",
     "CanonicalizeBindings",
@@ -54,7 +52,6 @@ const DEFAULT: &[&str] = &[
     "LegalizeOps",
     "AnnotateTIROpPattern",
     // What only lowering showed to be constant.
-    "FoldConstant",
     "FuseOps",
     "FuseTIR",
     "DeadCodeElimination",

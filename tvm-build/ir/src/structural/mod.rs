@@ -232,7 +232,7 @@ impl Encoder {
         match e.kind() {
             K::Var(v) => return self.var(v),
             K::Int(v) => return self.int(*v),
-            K::Float(v) => return self.int(v.to_bits().cast_signed()),
+            K::Float(v) => return self.int(i64::from_ne_bytes(v.to_bits().to_ne_bytes())),
             K::Str(s) => return self.text(s),
             K::Let(v, value, body) => {
                 self.prim(value);
@@ -266,7 +266,7 @@ impl Encoder {
             AttrValue::None => self.int(0),
             AttrValue::Bool(v) => self.tagged(1, i64::from(*v)),
             AttrValue::Int(v) => self.tagged(2, *v),
-            AttrValue::Float(v) => self.tagged(3, v.to_bits().cast_signed()),
+            AttrValue::Float(v) => self.tagged(3, i64::from_ne_bytes(v.to_bits().to_ne_bytes())),
             AttrValue::Str(s) => {
                 self.int(4);
                 self.text(s);

@@ -7,7 +7,7 @@ use tvm_ir::diag::Diags;
 use tvm_ir::module::{Func, IRModule};
 
 /// Sets the attribute `op_pattern` of each PrimFunc that has none (or 0) to the number of its `Pattern`.
-pub static ANNOTATE_TIR_OP_PATTERN: Pass = Pass {
+pub(super) static ANNOTATE_TIR_OP_PATTERN: Pass = Pass {
     name: "AnnotateTIROpPattern",
     doc: "sets op_pattern of PrimFuncs, from which FuseOps decides",
     params: &[],

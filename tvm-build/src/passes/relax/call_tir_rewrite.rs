@@ -12,7 +12,7 @@ use tvm_ir::span::Span;
 
 /// `y = call_tir(f, (x,))` becomes `y = builtin.alloc_tensor(…)` and a call `f(x, y)`; several outputs become a tuple of
 /// allocations. Runs after ToNonDataflow: the calls have effects.
-pub static CALL_TIR_REWRITE: Pass = Pass {
+pub(super) static CALL_TIR_REWRITE: Pass = Pass {
     name: "CallTIRRewrite",
     doc: "makes call_tir an allocation of the outputs and a call with effects",
     params: &[],
@@ -20,7 +20,7 @@ pub static CALL_TIR_REWRITE: Pass = Pass {
 };
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
-    map_functions(module, |_, f| {
+    map_functions(module, |_, _, f| {
         let mut names = NameSupply::new();
         rewrite::rewrite_function(f, &mut |b, place| {
             if place.dataflow && matches!(b.value, Expr::CallTir(_) | Expr::CallDps { .. }) {
@@ -51,11 +51,7 @@ fn rewrite_binding(names: &mut NameSupply, b: Binding) -> Result<rewrite::Step, 
             results.push(arg.clone());
             continue;
         }
-        let var = if tensors.len() == 1 && matches!(out, StructInfo::Tensor(_)) {
-            Var::at(names.fresh("alloc"), StructInfo::Tensor((*t).clone()), b.span)
-        } else {
-            Var::at(names.fresh("alloc"), StructInfo::Tensor((*t).clone()), b.span)
-        };
+        let var = Var::at(names.fresh("alloc"), StructInfo::Tensor((*t).clone()), b.span);
         bindings.push(Binding { var: var.clone(), value: Expr::Call(alloc_tensor(t, b.span)?), span: b.span });
         fresh.push(Leaf::Var(var.clone()));
         results.push(Leaf::Var(var));

@@ -11,15 +11,11 @@ use tvm_ir::relax::{Binding, Block, Body, Expr, Function, Leaf, StructInfo, Var,
 /// Removes `x = y`, fields of known tuples, tuples of all fields of a tuple and `match_cast` to what is known, puts
 /// constants where they are used, and replaces symbolic variables of `match_cast` by what they are known to be.
 /// Where an output of a dataflow block is such a name, the output's own variable stays.
-pub static CANONICALIZE_BINDINGS: Pass = Pass {
-    name: "CanonicalizeBindings",
-    doc: "removes bindings that only rename",
-    params: &[],
-    run,
-};
+pub(super) static CANONICALIZE_BINDINGS: Pass =
+    Pass { name: "CanonicalizeBindings", doc: "removes bindings that only rename", params: &[], run };
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
-    map_functions(module, |_, f| Ok(canonicalize(f)))
+    map_functions(module, |_, _, f| Ok(canonicalize(f)))
 }
 
 /// The pass on one function.
@@ -241,8 +237,7 @@ impl Plan {
             blocks.push(match block {
                 Block::Plain(_) => Block::Plain(bindings),
                 Block::Dataflow { outputs, .. } => {
-                    let outputs =
-                        bindings.iter().map(|b| &b.var).filter(|v| outputs.contains(v)).cloned().collect();
+                    let outputs = bindings.iter().map(|b| &b.var).filter(|v| outputs.contains(v)).cloned().collect();
                     Block::Dataflow { bindings, outputs }
                 }
             });

@@ -14,7 +14,7 @@ use tvm_ir::tir::visit_exprs;
 
 /// Removes functions that no function of the interface (`global_symbol`, or listed in `entry_functions`) reaches, and
 /// bindings without effect whose values nothing needs. `match_cast` stays: it checks.
-pub static DEAD_CODE_ELIMINATION: Pass = Pass {
+pub(super) static DEAD_CODE_ELIMINATION: Pass = Pass {
     name: "DeadCodeElimination",
     doc: "removes bindings and functions that nothing needs",
     params: &[AttrDef { name: "entry_functions", kind: AttrKind::Any, default: Some(AttrDefault::None) }],

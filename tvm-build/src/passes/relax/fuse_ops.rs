@@ -20,7 +20,7 @@ use tvm_ir::relax::{
 /// Groups `call_tir` bindings of dataflow blocks by the `op_pattern` of their PrimFuncs (along the post-dominator tree)
 /// and makes each group a private function `fused_a_b` with the attribute `Primitive`. Structurally equal groups share
 /// one function. `fuse_opt_level` 0 fuses nothing; `max_depth` bounds the bindings of a group.
-pub static FUSE_OPS: Pass = Pass {
+pub(super) static FUSE_OPS: Pass = Pass {
     name: "FuseOps",
     doc: "groups bindings that one kernel can compute into private Primitive functions",
     params: &[
@@ -410,11 +410,8 @@ impl Members {
             ([leaf], [info]) => (leaf.clone(), info.clone()),
             _ => (Leaf::Tuple(results.clone()), StructInfo::Tuple(infos)),
         };
-        let block_outputs = bindings
-            .iter()
-            .map(|b| b.var.clone())
-            .filter(|v| results.iter().any(|r| r.as_var() == Some(v)))
-            .collect();
+        let block_outputs =
+            bindings.iter().map(|b| b.var.clone()).filter(|v| results.iter().any(|r| r.as_var() == Some(v))).collect();
         let mut function = Function {
             params: s.params.iter().map(|p| p.0.clone()).collect(),
             body: Body { blocks: vec![Block::Dataflow { bindings, outputs: block_outputs }], result },

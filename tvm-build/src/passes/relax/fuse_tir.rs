@@ -17,12 +17,8 @@ use tvm_ir::tir::{Block, Param, PrimFunc, Stmt, rewrite_stmt};
 /// Makes one PrimFunc of every `Primitive` function (whose bindings are `call_tir`, tuples and their fields), with
 /// intermediate results as allocations of the root block, and its calls calls of that PrimFunc. Then removes what is
 /// not called any more.
-pub static FUSE_TIR: Pass = Pass {
-    name: "FuseTIR",
-    doc: "makes one PrimFunc of each Primitive function",
-    params: &[],
-    run,
-};
+pub(super) static FUSE_TIR: Pass =
+    Pass { name: "FuseTIR", doc: "makes one PrimFunc of each Primitive function", params: &[], run };
 
 /// A fused function as its callers need it.
 struct Fused {
@@ -32,7 +28,7 @@ struct Fused {
 }
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
-    map_functions(module, |_, f| Ok(canonicalize(f)))?;
+    map_functions(module, |_, _, f| Ok(canonicalize(f)))?;
     let mut diags = Diags::new();
     let mut fused: BTreeMap<Name, Fused> = BTreeMap::new();
     for (name, f) in module.relax_funcs().filter(|(_, f)| is_primitive(f)) {
@@ -42,7 +38,7 @@ fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
         }
     }
     diags.into_result(())?;
-    map_functions(module, |_, f| {
+    map_functions(module, |_, _, f| {
         if is_primitive(f) { Ok(f.clone()) } else { rewrite::rewrite_function(f, &mut |b, _| call(&fused, b)) }
     })?;
     for (name, f) in fused {
@@ -64,17 +60,15 @@ fn call(fused: &BTreeMap<Name, Fused>, b: Binding) -> Result<rewrite::Step, Diag
             Some(StructInfo::Prim(_, Some(value))) => tir_vars.push(value),
             Some(StructInfo::Tensor(_)) => tensors.push(arg.clone()),
             _ => {
-                return Err(Diag::error(b.span, format!("an argument of {} is no tensor, shape or known scalar", gv.0)));
+                return Err(Diag::error(
+                    b.span,
+                    format!("an argument of {} is no tensor, shape or known scalar", gv.0),
+                ));
             }
         }
     }
-    let call = CallTir {
-        func: gv.clone(),
-        args: tensors,
-        out: b.var.info().clone(),
-        tir_vars,
-        inplace: f.inplace.clone(),
-    };
+    let call =
+        CallTir { func: gv.clone(), args: tensors, out: b.var.info().clone(), tir_vars, inplace: f.inplace.clone() };
     Ok(rewrite::Step::keep(Binding { value: Expr::CallTir(call), ..b }))
 }
 

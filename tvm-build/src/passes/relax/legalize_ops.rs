@@ -10,16 +10,12 @@ use tvm_ir::relax::{Binding, Call, CallTir, Dims, Expr, Leaf, Legalized, StructI
 /// Lowers each op call by its row of the op table: to `R.call_tir` of a new private PrimFunc (one for all calls that
 /// give structurally equal functions), to simpler ops that are lowered in turn, or, for builtins of the VM, not at all.
 /// A call whose shapes are not known stays, as upstream.
-pub static LEGALIZE_OPS: Pass = Pass {
-    name: "LegalizeOps",
-    doc: "lowers op calls to call_tir of PrimFuncs added to the module",
-    params: &[],
-    run,
-};
+pub(super) static LEGALIZE_OPS: Pass =
+    Pass { name: "LegalizeOps", doc: "lowers op calls to call_tir of PrimFuncs added to the module", params: &[], run };
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
     let mut adder = FunctionAdder::new(module);
-    map_functions(module, |module, f| {
+    map_functions(module, |module, _, f| {
         rewrite::rewrite_function(f, &mut |b, _| {
             let mut out = Vec::new();
             legalize(module, &mut adder, b, &mut out, 0)?;

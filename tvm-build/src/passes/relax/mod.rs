@@ -3,7 +3,11 @@
 mod annotate_tir_op_pattern;
 mod call_tir_rewrite;
 mod canonicalize_bindings;
+mod convert_to_dataflow;
 mod dead_code_elimination;
+mod decompose_ops_for_inference;
+mod eliminate_common_subexpr;
+mod fold_batchnorm_to_conv2d;
 mod fuse_ops;
 mod fuse_tir;
 mod legalize_ops;
@@ -19,7 +23,11 @@ pub static PASSES: &[&Pass] = &[
     &annotate_tir_op_pattern::ANNOTATE_TIR_OP_PATTERN,
     &call_tir_rewrite::CALL_TIR_REWRITE,
     &canonicalize_bindings::CANONICALIZE_BINDINGS,
+    &convert_to_dataflow::CONVERT_TO_DATAFLOW,
     &dead_code_elimination::DEAD_CODE_ELIMINATION,
+    &decompose_ops_for_inference::DECOMPOSE_OPS_FOR_INFERENCE,
+    &eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR,
+    &fold_batchnorm_to_conv2d::FOLD_BATCHNORM_TO_CONV2D,
     &fuse_ops::FUSE_OPS,
     &fuse_tir::FUSE_TIR,
     &legalize_ops::LEGALIZE_OPS,

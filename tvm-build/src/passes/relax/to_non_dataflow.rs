@@ -7,11 +7,11 @@ use tvm_ir::module::IRModule;
 use tvm_ir::relax::{Block, Body, Expr, Function};
 
 /// Makes every dataflow block a plain one; neighbouring plain blocks become one.
-pub static TO_NON_DATAFLOW: Pass =
+pub(super) static TO_NON_DATAFLOW: Pass =
     Pass { name: "ToNonDataflow", doc: "makes dataflow blocks plain blocks", params: &[], run };
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
-    map_functions(module, |_, f| {
+    map_functions(module, |_, _, f| {
         let mut body = f.body.clone();
         flatten(&mut body);
         Ok(Function { body, ..f.clone() })

@@ -1,5 +1,6 @@
 //! What Relax passes share.
 
+pub(crate) mod ops;
 pub(crate) mod partition;
 pub(crate) mod pattern_kind;
 pub(crate) mod renew;
@@ -14,16 +15,16 @@ use tvm_ir::name::{Name, NameSupply};
 use tvm_ir::relax::{Body, Expr, Function, GlobalVar};
 use tvm_ir::structural::{Key, KeyMap};
 
-/// Replaces every Relax function by what `f` makes of it; `f` may add functions to the module. Errors of all functions
+/// Replaces every Relax function by what `f` makes of it (given its name); `f` may add functions to the module. Errors of all functions
 /// are collected; after an error the module holds the functions as they were.
 pub(crate) fn map_functions(
     module: &mut IRModule,
-    mut f: impl FnMut(&mut IRModule, &Function) -> Result<Function, Diags>,
+    mut f: impl FnMut(&mut IRModule, &str, &Function) -> Result<Function, Diags>,
 ) -> Result<(), Diags> {
     let mut diags = Diags::new();
     let functions: Vec<(Name, Function)> = module.relax_funcs().map(|(n, f)| (n.clone(), f.clone())).collect();
     for (name, function) in functions {
-        match f(module, &function) {
+        match f(module, &name, &function) {
             Ok(new) => {
                 module.funcs.insert(name, Func::Relax(new));
             }

@@ -77,7 +77,8 @@ pub(crate) fn partition(nodes: &[Node], limits: Limits) -> Groups {
         size: vec![1; nodes.len()],
         anchored: nodes.iter().map(|n| n.pattern == Pattern::OutEWiseFusable).collect(),
     };
-    let mut p = Partitioner { nodes, dominators: dominators(nodes), groups, limits, visited: vec![0; nodes.len()], visit: 0 };
+    let mut p =
+        Partitioner { nodes, dominators: dominators(nodes), groups, limits, visited: vec![0; nodes.len()], visit: 0 };
     if limits.opt_level != 0 {
         for phase in 0..3 {
             p.run(phase);

@@ -6,7 +6,8 @@ use tvm_ir::tir::{Block, IterKind, PrimFunc, Stmt, Store};
 
 /// The kind of a PrimFunc: from the index pattern of each block, the reductions, and how they combine.
 pub(crate) fn analyze(f: &PrimFunc) -> Pattern {
-    let mut a = Analyzer { params: f.buffers().cloned().collect(), kind: Pattern::ElemWise, store: None, loads: Vec::new() };
+    let mut a =
+        Analyzer { params: f.buffers().cloned().collect(), kind: Pattern::ElemWise, store: None, loads: Vec::new() };
     a.stmt(&f.body);
     a.kind
 }

@@ -67,8 +67,7 @@ impl Rewriter<'_> {
     fn bindings(&mut self, bindings: &[Binding], outputs: Option<&Vec<Var>>) -> Vec<Binding> {
         let mut out = Vec::with_capacity(bindings.len());
         for b in bindings {
-            let place =
-                Place { dataflow: outputs.is_some(), output: outputs.is_none_or(|o| o.contains(&b.var)) };
+            let place = Place { dataflow: outputs.is_some(), output: outputs.is_none_or(|o| o.contains(&b.var)) };
             let value = match &b.value {
                 Expr::If(i) => {
                     let mut i = i.clone();
@@ -83,9 +82,7 @@ impl Rewriter<'_> {
                     Expr::Function(func)
                 }
                 other if self.map.is_empty() => other.clone(),
-                other => map_expr_leaves(other, &mut |l| {
-                    l.as_var().and_then(|v| self.map.get(v)).unwrap_or(l).clone()
-                }),
+                other => map_expr_leaves(other, &mut |l| l.as_var().and_then(|v| self.map.get(v)).unwrap_or(l).clone()),
             };
             match (self.f)(Binding { var: b.var.clone(), value, span: b.span }, place) {
                 Ok(Step::Bind(new)) => out.extend(new),

@@ -105,9 +105,7 @@ impl Mapper<'_> {
                     tir_vars: c.tir_vars.iter().map(|e| self.prim(e)).collect(),
                     ..c
                 }),
-                Expr::CallDps { symbol, args, out } => {
-                    Expr::CallDps { symbol, args, out: out.substitute(self.map) }
-                }
+                Expr::CallDps { symbol, args, out } => Expr::CallDps { symbol, args, out: out.substitute(self.map) },
                 Expr::CallPacked { symbol, args, ret, pure } => {
                     Expr::CallPacked { symbol, args, ret: ret.substitute(self.map), pure }
                 }
