@@ -10,9 +10,9 @@ pub mod npz;
 pub mod pass;
 mod pass_spec;
 pub mod passes;
-pub mod toolchain;
-pub mod weights;
 pub mod pipeline;
 #[cfg(test)]
 mod samples;
 pub mod tir_tools;
+pub mod toolchain;
+pub mod weights;
