@@ -12,7 +12,10 @@ mod pass_spec;
 pub mod passes;
 pub mod pipeline;
 #[cfg(test)]
+mod mini_interp;
+#[cfg(test)]
 mod samples;
+pub mod schedule;
 pub mod tir_tools;
 pub mod toolchain;
 pub mod weights;

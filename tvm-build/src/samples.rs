@@ -129,3 +129,28 @@ pub(crate) fn transpose(m: PrimExpr, n: PrimExpr) -> PrimFunc {
     let body = elementwise("T_transpose", &out, &[&a], |v| PrimExpr::load(&a, vec![v[1].clone(), v[0].clone()]));
     function(&[&a, &out], Vec::new(), body)
 }
+
+/// Runs two versions of a function on the same numbers and compares all buffers. `symbols` are the values of symbolic
+/// variables. Sums may be in another order.
+pub(crate) fn assert_same(before: &PrimFunc, after: &PrimFunc, symbols: &[(&Var, i64)]) {
+    let map = symbols.iter().map(|(v, n)| ((*v).clone(), *n)).collect();
+    let sub = tvm_ir::prim::Substitution {
+        vars: symbols.iter().map(|(v, n)| ((*v).clone(), PrimExpr::int(v.dtype(), *n))).collect(),
+        ..Default::default()
+    };
+    let args: Vec<Vec<f32>> = before
+        .buffers()
+        .enumerate()
+        .map(|(k, b)| {
+            let n = b.shape.iter().map(|d| sub.apply(d).as_int().unwrap() as usize).product();
+            crate::mini_interp::numbers(k as u32, n)
+        })
+        .collect();
+    let want = crate::mini_interp::run(before, args.clone(), &map);
+    let got = crate::mini_interp::run(after, args, &map);
+    for (k, (w, g)) in want.iter().zip(&got).enumerate() {
+        for (i, (w, g)) in w.iter().zip(g).enumerate() {
+            assert!((w - g).abs() <= 1e-5 * w.abs().max(1.0), "buffer {k} element {i}: {w} became {g}\n{after:?}");
+        }
+    }
+}

@@ -12,6 +12,8 @@ mod simplify;
 mod unroll_loop;
 mod vectorize_loop;
 
+pub(crate) use plan_and_update_buffer_allocation_location::plan_allocation;
+
 use crate::pass::Pass;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::{Func, IRModule};
@@ -43,7 +45,7 @@ pub static LOWERING: &[(&str, PrimFuncPass)] = &[
     // Needs iterator kinds, to see which loops a buffer's content outlives.
     (
         plan_and_update_buffer_allocation_location::PASS.name,
-        plan_and_update_buffer_allocation_location::plan_allocation,
+        plan_allocation,
     ),
     (convert_blocks_to_opaque::PASS.name, convert_blocks_to_opaque::convert_blocks_to_opaque),
     // Needs iterators gone (indices over loops alone) and dimensions still apart.

@@ -20,7 +20,7 @@ pub(super) static PASS: Pass = Pass {
 /// of loops that carry its content from one iteration to the next (loops bound to reduction iterators of a writer,
 /// loops whose first access reads, writers that are not blocks) and outside of vectorized loops.
 /// Needs blocks with their iterators.
-pub(super) fn plan_allocation(mut f: PrimFunc, _target: &Target) -> Result<PrimFunc, Diag> {
+pub(crate) fn plan_allocation(mut f: PrimFunc, _target: &Target) -> Result<PrimFunc, Diag> {
     place(&mut f.body);
     Ok(f)
 }

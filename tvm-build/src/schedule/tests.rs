@@ -1,0 +1,168 @@
+use super::*;
+use crate::passes::tir::LOWERING;
+use crate::samples::{assert_same, fused_matmul_add_relu, matmul, transpose};
+use tvm_ir::dtype::DType;
+use tvm_ir::prim::{PrimExpr, Scope};
+
+const SIZES: &[(i64, i64, i64)] = &[(1, 1, 1), (1, 10, 3), (7, 5, 3), (6, 16, 2), (13, 37, 4), (0, 4, 2)];
+
+fn int(v: i64) -> PrimExpr {
+    PrimExpr::i64(v)
+}
+
+/// Every stage of the lowering of a scheduled function computes the same.
+fn check(before: &PrimFunc, after: &Schedule, symbols: &[(&Var, i64)]) {
+    assert_same(before, after.func(), symbols);
+    let target = Target::named("x86-64-v3").unwrap();
+    let mut f = after.func().clone();
+    for (_, pass) in LOWERING {
+        f = pass(f, &target).unwrap();
+        assert_same(before, &f, symbols);
+    }
+}
+
+#[test]
+fn split_with_and_without_rest() {
+    for &(m, n, k) in SIZES {
+        for factor in [1, 3, 4, 64] {
+            let f = matmul(int(m), int(n), int(k));
+            let mut s = Schedule::new(f.clone());
+            let block = s.get_block("matmul").unwrap();
+            for l in s.get_loops(&block).unwrap() {
+                s.split(&l, factor).unwrap();
+            }
+            check(&f, &s, &[]);
+        }
+    }
+    let f = matmul(int(2), int(2), int(2));
+    let mut s = Schedule::new(f);
+    let l = s.get_loops(&s.get_block("matmul").unwrap()).unwrap()[0].clone();
+    assert!(s.split(&l, 0).unwrap_err().message.contains("loop i0"));
+}
+
+#[test]
+fn symbolic_split() {
+    let (n, m) = (Var::new("n", DType::I64), Var::new("m", DType::I64));
+    let f = matmul(n.expr(), m.expr(), int(3));
+    let mut s = Schedule::new(f.clone());
+    let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
+    let [_, inner] = s.split(&loops[1], 4).unwrap();
+    assert!(s.get_loop(&inner).unwrap().extent.as_int().is_none());
+    for (a, b) in [(1, 1), (5, 7), (3, 8), (0, 5)] {
+        check(&f, &s, &[(&n, a), (&m, b)]);
+    }
+}
+
+#[test]
+fn fuse_loops() {
+    for &(m, n, _) in SIZES {
+        let f = transpose(int(m), int(n));
+        let mut s = Schedule::new(f.clone());
+        let loops = s.get_loops(&s.get_block("T_transpose").unwrap()).unwrap();
+        s.fuse(&loops[0], &loops[1]).unwrap();
+        check(&f, &s, &[]);
+    }
+}
+
+#[test]
+fn reorder_loops() {
+    for &(m, n, k) in SIZES {
+        let f = matmul(int(m), int(n), int(k));
+        let mut s = Schedule::new(f.clone());
+        let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
+        let [_, i1] = s.split(&loops[0], 2).unwrap();
+        s.reorder(&[loops[2].clone(), loops[1].clone()]).unwrap();
+        s.reorder(&[loops[1].clone(), i1.clone()]).unwrap();
+        let names: Vec<_> =
+            s.get_loops(&s.get_block("matmul").unwrap()).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["i0_0", "i1", "k", "i0_1"]);
+        check(&f, &s, &[]);
+    }
+}
+
+#[test]
+fn reorder_refuses_what_depends() {
+    let mut s = Schedule::new(matmul(int(7), int(7), int(7)));
+    let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
+    let [outer, inner] = s.split(&loops[0], 2).unwrap();
+    let error = s.reorder(&[inner, outer]).unwrap_err();
+    assert!(error.message.contains("i0_1") && error.message.contains("i0_0"), "{error}");
+}
+
+#[test]
+fn kinds_need_spatial_iterators() {
+    let mut s = Schedule::new(matmul(int(7), int(7), int(7)));
+    let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
+    assert!(s.vectorize(&loops[2]).unwrap_err().message.contains("matmul"));
+    assert!(s.parallel(&loops[2]).is_err());
+    s.parallel(&loops[0]).unwrap();
+    s.unroll(&loops[2]).unwrap();
+}
+
+#[test]
+fn partition_makes_bounds_constant() {
+    for &(m, n, k) in SIZES {
+        let f = matmul(int(m), int(n), int(k));
+        let mut s = Schedule::new(f.clone());
+        let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
+        let [outer, inner] = s.split(&loops[1], 4).unwrap();
+        s.loop_partition(&outer, int(n / 4)).unwrap();
+        if n >= 4 {
+            assert_eq!(s.get_loop(&inner).unwrap().extent.as_int(), Some(4));
+        }
+        check(&f, &s, &[]);
+    }
+}
+
+#[test]
+fn inline_and_move_epilogue() {
+    for &(m, n, k) in SIZES {
+        let f = fused_matmul_add_relu(int(m), int(n), int(k));
+        let mut s = Schedule::new(f.clone());
+        s.compute_inline(&s.get_block("T_add").unwrap()).unwrap();
+        check(&f, &s, &[]);
+        let (matmul, epilogue) = (s.get_block("matmul").unwrap(), s.get_block("compute").unwrap());
+        let loops = s.get_loops(&matmul).unwrap();
+        let [i0, i1] = s.split(&loops[0], 2).unwrap();
+        let [j0, j1] = s.split(&loops[1], 8).unwrap();
+        s.reorder(&[i0, j0.clone(), loops[2].clone(), i1, j1]).unwrap();
+        let moved = s.reverse_compute_at(&epilogue, &j0).unwrap();
+        assert_eq!(moved.len(), 2);
+        check(&f, &s, &[]);
+        s.decompose_reduction(&matmul, &loops[2]).unwrap();
+        check(&f, &s, &[]);
+        s.set_scope(&matmul, 0, Scope::Local).unwrap();
+        s.plan_allocations().unwrap();
+        check(&f, &s, &[]);
+        s.loop_partition(&j0, int(n / 8)).unwrap();
+        check(&f, &s, &[]);
+    }
+}
+
+#[test]
+fn cache_write_copies_back() {
+    for &(m, n, k) in SIZES {
+        let f = matmul(int(m), int(n), int(k));
+        let mut s = Schedule::new(f.clone());
+        let matmul = s.get_block("matmul").unwrap();
+        let copy = s.cache_write(&matmul, 0, Scope::Local).unwrap();
+        check(&f, &s, &[]);
+        let loops = s.get_loops(&matmul).unwrap();
+        s.reverse_compute_at(&copy, &loops[1]).unwrap();
+        s.plan_allocations().unwrap();
+        check(&f, &s, &[]);
+    }
+}
+
+#[test]
+fn reductions_cannot_be_inlined_or_left_early() {
+    let mut s = Schedule::new(fused_matmul_add_relu(int(3), int(3), int(3)));
+    let matmul = s.get_block("matmul").unwrap();
+    let k = s.get_loops(&matmul).unwrap()[2].clone();
+    assert!(s.compute_inline(&matmul).unwrap_err().message.contains("matmul"));
+    let add = s.get_block("T_add").unwrap();
+    let error = s.reverse_compute_at(&add, &k).unwrap_err();
+    assert!(error.message.contains("loop k"), "{error}");
+    let compute = s.get_block("compute").unwrap();
+    assert!(s.compute_inline(&compute).unwrap_err().message.contains("parameter"));
+}
