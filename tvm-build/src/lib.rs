@@ -3,6 +3,8 @@
 pub mod codegen;
 pub mod import;
 pub mod lower;
+#[cfg(test)]
+mod mini_interp;
 #[cfg(feature = "cli")]
 pub mod npy;
 #[cfg(feature = "cli")]
@@ -11,8 +13,6 @@ pub mod pass;
 mod pass_spec;
 pub mod passes;
 pub mod pipeline;
-#[cfg(test)]
-mod mini_interp;
 #[cfg(test)]
 mod samples;
 pub mod schedule;

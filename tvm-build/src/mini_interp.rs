@@ -97,7 +97,9 @@ impl Interp {
                 (V::I(x), V::I(y)) => V::I(x & y),
                 _ => panic!(),
             }),
-            PrimKind::Not(a) => self.expr(a).into_iter().map(|x| if let V::I(x) = x { V::I(1 - x) } else { panic!() }).collect(),
+            PrimKind::Not(a) => {
+                self.expr(a).into_iter().map(|x| if let V::I(x) = x { V::I(1 - x) } else { panic!() }).collect()
+            }
             PrimKind::Cast(a) => self
                 .expr(a)
                 .into_iter()
@@ -122,7 +124,11 @@ impl Interp {
                 (0..c.len()).map(|l| if matches!(c[l], V::I(0)) { b[l] } else { a[l] }).collect()
             }
             PrimKind::Call(Intrinsic::IfThenElse, a) => {
-                if self.int(&a[0]) != 0 { self.expr(&a[1]) } else { self.expr(&a[2]) }
+                if self.int(&a[0]) != 0 {
+                    self.expr(&a[1])
+                } else {
+                    self.expr(&a[2])
+                }
             }
             PrimKind::Call(Intrinsic::Exp, a) => {
                 self.expr(&a[0]).into_iter().map(|v| if let V::F(f) = v { V::F(f.exp()) } else { panic!() }).collect()

@@ -1,8 +1,8 @@
 //! `loop_partition`
 
 use super::{LoopRV, Schedule};
-use tvm_ir::diag::Diag;
 use tvm_ir::arith::Analyzer;
+use tvm_ir::diag::Diag;
 use tvm_ir::prim::{PrimExpr, Range, Substitution, Var};
 use tvm_ir::tir::{For, Stmt, map_exprs, rewrite_stmt, substitute_stmt};
 

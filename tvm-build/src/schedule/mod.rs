@@ -17,7 +17,7 @@ mod set_scope;
 mod split;
 
 use crate::passes::tir::plan_allocation;
-use crate::tir_tools::bind_loops;
+use crate::tir_tools::analyzer_of;
 use std::fmt;
 use tvm_ir::arith::Analyzer;
 use tvm_ir::diag::Diag;
@@ -118,9 +118,7 @@ impl Schedule {
 
     /// An analyzer that knows the ranges of all loops and block iterators.
     pub(crate) fn analyzer(&self) -> Analyzer {
-        let mut analyzer = Analyzer::new();
-        bind_loops(&self.func.body, &mut analyzer);
-        analyzer
+        analyzer_of(&self.func)
     }
 
     fn error(&self, message: impl Into<String>) -> Diag {
@@ -142,11 +140,10 @@ impl Schedule {
     fn replace_block(&mut self, b: &BlockRV, edit: &mut dyn FnMut(Block) -> Result<Stmt, Diag>) -> Result<(), Diag> {
         self.block(b)?;
         let body = self.func.body.clone();
-        self.func.body =
-            edit::replace(body, &|s| matches!(s, Stmt::Block(x) if x.name == b.0), &mut |s| match s {
-                Stmt::Block(b) => edit(*b),
-                other => Ok(other),
-            })?;
+        self.func.body = edit::replace(body, &|s| matches!(s, Stmt::Block(x) if x.name == b.0), &mut |s| match s {
+            Stmt::Block(b) => edit(*b),
+            other => Ok(other),
+        })?;
         Ok(())
     }
 

@@ -40,8 +40,7 @@ impl Schedule {
         }
         let last = chain.last().cloned().unwrap_or_else(|| top.clone());
         let inner = self.get_loop(&last)?.body.clone();
-        let nest =
-            loops.into_iter().rev().fold(inner, |body, l| Stmt::For(Box::new(For { body, ..l })));
+        let nest = loops.into_iter().rev().fold(inner, |body, l| Stmt::For(Box::new(For { body, ..l })));
         self.replace_loop(&top, &mut |_| Ok(nest.clone()))
     }
 
@@ -81,7 +80,9 @@ impl Schedule {
             let f = self.get_loop(l)?;
             let uses = |e: &PrimExpr, v: &LoopRV| free_vars(e).contains(&v.0);
             if let Some(inner) = order[k + 1..].iter().find(|v| uses(&f.min, v) || uses(&f.extent, v)) {
-                return Err(self.error(format!("the range of loop {l} depends on loop {inner}, which would lie inside of it")));
+                return Err(
+                    self.error(format!("the range of loop {l} depends on loop {inner}, which would lie inside of it"))
+                );
             }
         }
         Ok(())

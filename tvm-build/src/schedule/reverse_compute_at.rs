@@ -3,8 +3,7 @@
 use super::edit::leaf_blocks;
 use super::split::serial;
 use super::{BlockRV, LoopRV, Schedule};
-use crate::tir_tools::{LoopRanges, accesses};
-use tvm_ir::arith::Analyzer;
+use crate::tir_tools::{RunningLoops, accesses};
 use tvm_ir::diag::Diag;
 use tvm_ir::prim::{Buffer, PrimExpr, Range, Substitution, Var, free_vars};
 use tvm_ir::tir::{Block, For, IterKind, Stmt, visit_stmt};
@@ -34,7 +33,7 @@ impl Schedule {
         let Some(buffer) = buffer.map(|w| w.buffer.clone()) else { return Err(no("it reads nothing".into())) };
         self.check_complete(producer, at, &no)?;
         self.check_between(block, producer, &no)?;
-        let written = written_region(producer, &buffer, &LoopRanges::of_stmt(&target.body), &analyzer)
+        let written = written_region(producer, &buffer, &RunningLoops::of_stmt(&target.body, &analyzer))
             .ok_or_else(|| no(format!("what an iteration writes of {} is not known", buffer.name)))?;
         let dims = read_dims(&b, &buffer)
             .ok_or_else(|| no(format!("it does not read {} at plain iterators over all of it", buffer.name)))?;
@@ -116,7 +115,7 @@ impl Schedule {
 }
 
 /// What the block writes of a buffer while the loops run, a range a dimension.
-fn written_region(b: &Block, buffer: &Buffer, loops: &LoopRanges, analyzer: &Analyzer) -> Option<Vec<Range>> {
+fn written_region(b: &Block, buffer: &Buffer, loops: &RunningLoops) -> Option<Vec<Range>> {
     let bind = Substitution {
         vars: b.iters.iter().map(|i| (i.var.clone(), i.binding.clone())).collect(),
         ..Default::default()
@@ -128,13 +127,7 @@ fn written_region(b: &Block, buffer: &Buffer, loops: &LoopRanges, analyzer: &Ana
             _ => store = Some(a.indices),
         }
     }
-    let range = |i: &PrimExpr| {
-        let bounds = loops.bounds(&analyzer.simplify(&bind.apply(i)))?.simplify(analyzer);
-        let one = PrimExpr::int(i.dtype(), 1);
-        let extent = analyzer.simplify(&(bounds.max - &bounds.min + one));
-        Some(Range { min: bounds.min, extent })
-    };
-    store?.iter().map(range).collect()
+    store?.iter().map(|i| loops.cover(&bind.apply(i))).collect()
 }
 
 /// The iterator that indexes each dimension where the block reads the buffer; `None` inside for dimensions of extent 1.

@@ -52,9 +52,13 @@ fn in_appearance_order(e: &PrimExpr) -> Vec<Var> {
     out
 }
 
-/// An analyzer that knows the range of every loop and block iterator of a function.
+/// An analyzer that knows the range of every loop and block iterator of a function, and that its extents are not
+/// negative.
 pub fn analyzer_of(f: &PrimFunc) -> Analyzer {
     let mut analyzer = Analyzer::new();
+    for s in symbolic_vars(f) {
+        analyzer.assume_nonnegative(&s.var);
+    }
     bind_loops(&f.body, &mut analyzer);
     analyzer
 }

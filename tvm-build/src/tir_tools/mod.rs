@@ -8,4 +8,4 @@ mod interval;
 pub use access::{Access, accesses, buffers_accessed, reads_buffer, touches};
 pub use fresh::freshen;
 pub use func::{SymbolicVar, analyzer_of, bind_loops, symbolic_vars};
-pub use interval::{Bounds, LoopRanges};
+pub use interval::RunningLoops;

@@ -2,10 +2,10 @@
 
 use super::each_prim_func;
 use crate::pass::Pass;
-use crate::tir_tools::{LoopRanges, accesses, analyzer_of};
-use tvm_ir::arith::Analyzer;
+use crate::tir_tools::{RunningLoops, accesses, analyzer_of, symbolic_vars};
+use tvm_ir::arith::{Analyzer, IntBound};
 use tvm_ir::diag::Diag;
-use tvm_ir::prim::{Buffer, BufferNode, PrimExpr, PrimKind, rewrite};
+use tvm_ir::prim::{Buffer, BufferNode, PrimExpr, PrimKind, Range, Var, free_vars, rewrite};
 use tvm_ir::target::Target;
 use tvm_ir::tir::{Block, PrimFunc, Stmt, map_exprs, rewrite_stmt};
 
@@ -21,21 +21,23 @@ pub(super) static PASS: Pass = Pass {
 /// allocating block run. A dimension whose bounds are not known stays. Block iterators must be converted before.
 pub(super) fn compact_buffer_allocation(mut f: PrimFunc, _target: &Target) -> Result<PrimFunc, Diag> {
     let analyzer = analyzer_of(&f);
+    let symbols: Vec<Var> = symbolic_vars(&f).into_iter().map(|s| s.var).collect();
     f.body = rewrite_stmt(f.body, &mut |s| match s {
-        Stmt::Block(b) => Stmt::Block(Box::new(compact_block(*b, &analyzer))),
+        Stmt::Block(b) => Stmt::Block(Box::new(compact_block(*b, &analyzer, &symbols))),
         other => other,
     });
     Ok(f)
 }
 
-fn compact_block(mut b: Block, analyzer: &Analyzer) -> Block {
-    let loops = LoopRanges::of_stmt(&b.body);
+fn compact_block(mut b: Block, analyzer: &Analyzer, symbols: &[Var]) -> Block {
+    let loops = RunningLoops::of_stmt(&b.body, analyzer);
     for slot in &mut b.allocs {
         let old = slot.clone();
         if !old.strides.is_empty() || old.elem_offset.is_some() {
             continue;
         }
-        let region: Vec<_> = (0..old.shape.len()).map(|d| dim_region(&b.body, &old, d, &loops, analyzer)).collect();
+        let region: Vec<_> =
+            (0..old.shape.len()).map(|d| dim_region(&b.body, &old, d, &loops, analyzer, symbols)).collect();
         if region.iter().all(Option::is_none) {
             continue;
         }
@@ -49,38 +51,46 @@ fn compact_block(mut b: Block, analyzer: &Analyzer) -> Block {
     b
 }
 
-struct DimRegion {
-    min: PrimExpr,
-    extent: PrimExpr,
-}
-
 /// The union of what is accessed in a dimension; `None` when it is not known or not smaller.
-fn dim_region(body: &Stmt, buffer: &Buffer, dim: usize, loops: &LoopRanges, analyzer: &Analyzer) -> Option<DimRegion> {
-    let one = PrimExpr::int(buffer.shape[dim].dtype(), 1);
-    let mut union: Option<(PrimExpr, PrimExpr)> = None;
+fn dim_region(body: &Stmt, buffer: &Buffer, dim: usize, loops: &RunningLoops, analyzer: &Analyzer, symbols: &[Var]) -> Option<Range> {
+    let mut union: Option<Range> = None;
     for access in accesses(body).into_iter().filter(|a| a.buffer == *buffer) {
         let index = access.indices.get(dim)?;
         if index.dtype().lanes > 1 {
             return None;
         }
-        let bounds = loops.bounds(&analyzer.simplify(index))?.simplify(analyzer);
+        let range = loops.cover(index)?;
         union = Some(match union {
-            None => (bounds.min, bounds.max),
-            Some((min, max)) => {
-                let below = analyzer.simplify(&(&bounds.min - &min)).as_int()?;
-                let above = analyzer.simplify(&(&bounds.max - &max)).as_int()?;
-                (if below < 0 { bounds.min } else { min }, if above > 0 { bounds.max } else { max })
-            }
+            None => range,
+            Some(old) => join(old, &range, analyzer)?,
         });
     }
-    let (min, max) = union?;
-    let extent = analyzer.simplify(&(&max - &min + one));
+    let mut region = union?;
+    if region.extent.as_int().is_none() {
+        // The shape may not depend on a loop: the most that it may be.
+        let most = analyzer.bounds(&region.extent).max;
+        if most != IntBound::POS_INF {
+            region.extent = PrimExpr::int(region.extent.dtype(), most);
+        } else if free_vars(&region.extent).iter().any(|v| !symbols.contains(v)) {
+            return None;
+        }
+    }
     let whole = &buffer.shape[dim];
-    let smaller = match (extent.as_int(), whole.as_int()) {
+    let smaller = match (region.extent.as_int(), whole.as_int()) {
         (Some(e), Some(w)) => e < w,
-        _ => !analyzer.prove_equal(&extent, whole),
+        _ => !analyzer.prove(&region.extent.clone().ge(whole.clone())),
     };
-    smaller.then_some(DimRegion { min, extent })
+    smaller.then_some(region)
+}
+
+/// The range of both, where their ends lie a constant apart.
+fn join(a: Range, b: &Range, analyzer: &Analyzer) -> Option<Range> {
+    let below = analyzer.simplify(&(&b.min - &a.min)).as_int()?;
+    let above = analyzer.simplify(&((&b.min + &b.extent) - (&a.min + &a.extent))).as_int()?;
+    let min = if below < 0 { b.min.clone() } else { a.min.clone() };
+    let end = if above > 0 { &b.min + &b.extent } else { &a.min + &a.extent };
+    let extent = analyzer.simplify(&(end - &min));
+    Some(Range { min, extent })
 }
 
 /// Puts the new buffer in the old one's place, indices less the region's start.

@@ -43,10 +43,7 @@ pub static LOWERING: &[(&str, PrimFuncPass)] = &[
     // Needs blocks: init is what runs where the block's reduction iterators start.
     (lower_init_block::PASS.name, lower_init_block::lower_init_block),
     // Needs iterator kinds, to see which loops a buffer's content outlives.
-    (
-        plan_and_update_buffer_allocation_location::PASS.name,
-        plan_allocation,
-    ),
+    (plan_and_update_buffer_allocation_location::PASS.name, plan_allocation),
     (convert_blocks_to_opaque::PASS.name, convert_blocks_to_opaque::convert_blocks_to_opaque),
     // Needs iterators gone (indices over loops alone) and dimensions still apart.
     (compact_buffer_allocation::PASS.name, compact_buffer_allocation::compact_buffer_allocation),

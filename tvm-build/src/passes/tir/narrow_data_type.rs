@@ -2,11 +2,12 @@
 
 use super::each_prim_func;
 use crate::pass::Pass;
-use crate::tir_tools::LoopRanges;
+use crate::tir_tools::analyzer_of;
 use std::collections::BTreeMap;
+use tvm_ir::arith::Analyzer;
 use tvm_ir::diag::Diag;
 use tvm_ir::dtype::DType;
-use tvm_ir::prim::{PrimExpr, PrimKind, Range, Var};
+use tvm_ir::prim::{PrimExpr, PrimKind, Var};
 use tvm_ir::target::Target;
 use tvm_ir::tir::{Param, PrimFunc, Stmt};
 
@@ -22,7 +23,7 @@ pub(super) static PASS: Pass = Pass {
 /// intermediate result is known to fit; where a wider value meets it, the narrow one is extended. Symbolic extents
 /// stay as they are. Blocks must be lowered (allocations aside).
 pub(super) fn narrow_data_type(mut f: PrimFunc, _target: &Target) -> Result<PrimFunc, Diag> {
-    let mut n = Narrow { ranges: LoopRanges::new(), vars: BTreeMap::new() };
+    let mut n = Narrow { analyzer: analyzer_of(&f), vars: BTreeMap::new() };
     f.body = n.stmt(f.body);
     // Flat parameters are indexed by either type: nothing to do for them.
     debug_assert!(f.params.iter().all(|p| !matches!(p, Param::Scalar(v) if n.vars.contains_key(v))));
@@ -30,8 +31,8 @@ pub(super) fn narrow_data_type(mut f: PrimFunc, _target: &Target) -> Result<Prim
 }
 
 struct Narrow {
-    /// Constant ranges of the loops around.
-    ranges: LoopRanges,
+    /// Knows the range of every loop.
+    analyzer: Analyzer,
     /// Narrowed loop variables.
     vars: BTreeMap<Var, Var>,
 }
@@ -40,24 +41,15 @@ impl Narrow {
     fn stmt(&mut self, s: Stmt) -> Stmt {
         match s {
             Stmt::For(mut l) => {
-                let bounds = self
-                    .ranges
-                    .bounds(&l.min)
-                    .zip(self.ranges.bounds(&(&l.min + &l.extent)))
-                    .and_then(|(lo, hi)| lo.min.as_int().zip(hi.max.as_int()));
-                if let Some((lo, hi)) = bounds {
-                    let at = |v: i64| PrimExpr::int(l.var.dtype(), v);
-                    self.ranges.insert(&l.var, Range { min: at(lo), extent: at((hi - lo).max(1)) });
-                    let fits = i32::try_from(lo).is_ok() && i32::try_from(hi).is_ok();
-                    if l.var.dtype() == DType::I64 && fits {
-                        let (min, extent) = (self.narrow(&l.min), self.narrow(&l.extent));
-                        if min.dtype() == DType::I32 && extent.dtype() == DType::I32 {
-                            let var = Var::at(l.var.name(), DType::I32, l.var.span());
-                            self.vars.insert(l.var.clone(), var.clone());
-                            (l.var, l.min, l.extent) = (var, min, extent);
-                            l.body = self.stmt(l.body);
-                            return Stmt::For(l);
-                        }
+                let end = &l.min + &l.extent;
+                if l.var.dtype() == DType::I64 && self.fits(&l.min) && self.fits(&end) {
+                    let (min, extent) = (self.narrow(&l.min), self.narrow(&l.extent));
+                    if min.dtype() == DType::I32 && extent.dtype() == DType::I32 {
+                        let var = Var::at(l.var.name(), DType::I32, l.var.span());
+                        self.vars.insert(l.var.clone(), var.clone());
+                        (l.var, l.min, l.extent) = (var, min, extent);
+                        l.body = self.stmt(l.body);
+                        return Stmt::For(l);
                     }
                 }
                 l.min = self.same_type(&l.min);
@@ -133,10 +125,8 @@ impl Narrow {
 
     /// Whether a scalar value is known to fit `int32`.
     fn fits(&self, e: &PrimExpr) -> bool {
-        self.ranges.bounds(e).is_some_and(|b| {
-            let fits = |v: Option<i64>| v.is_some_and(|v| i32::try_from(v).is_ok());
-            fits(b.min.as_int()) && fits(b.max.as_int())
-        })
+        let b = self.analyzer.bounds(e);
+        i32::try_from(b.min).is_ok() && i32::try_from(b.max).is_ok()
     }
 }
 
