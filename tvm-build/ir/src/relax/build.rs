@@ -181,7 +181,15 @@ impl FnBuilder {
             Leaf::Tuple(items) => Expr::Tuple(items),
             other => Expr::Leaf(other),
         };
-        let gv = Leaf::Var(self.inner.emit_as("gv", value, ret.clone()));
+        let gv = Leaf::Var(self.inner.emit_as("gv", value, ret));
+        self.finish_bound(gv)
+    }
+
+    /// As [`FnBuilder::finish`], for a result that is a variable bound already, as `gv`.
+    pub fn finish_bound(mut self, gv: Leaf) -> Result<Function, Diag> {
+        let Some(ret) = gv.info() else {
+            return Err(Diag::error(self.inner.span, "a function cannot return an absent value or a function name"));
+        };
         self.close();
         Ok(Function {
             params: self.params,

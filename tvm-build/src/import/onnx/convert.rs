@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tvm_ir::attrs::{AttrValue, Attrs};
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::{Func, IRModule};
-use tvm_ir::relax::{Block, Body, Dims, Function, Leaf, StructInfo, TensorInfo, Var};
+use tvm_ir::relax::{Dims, Function, Leaf, StructInfo, TensorInfo};
 use tvm_ir::span::Span;
 
 use super::cx::OpCx;
@@ -44,23 +43,24 @@ pub(super) fn convert(model: &Model, limits: &Limits) -> Result<IRModule, Diags>
 }
 
 /// Values by their names in a graph or function.
-type Scope = BTreeMap<String, Value>;
+pub(super) type Scope = BTreeMap<String, Value>;
 
 /// Where a node stands: what its operator names mean and what its references mean.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    opsets: &'a BTreeMap<String, i64>,
-    caller: &'a Caller,
-    depth: u32,
+pub(super) struct Place<'a> {
+    pub(super) opsets: &'a BTreeMap<String, i64>,
+    pub(super) caller: &'a Caller,
+    pub(super) depth: u32,
 }
 
-struct Converter<'a> {
+/// Converts a model; in `control` the nodes that hold graphs.
+pub(super) struct Converter<'a> {
     model: &'a Model,
     symbols: Symbols,
-    emitter: Emitter,
+    pub(super) emitter: Emitter,
     /// Types that the main graph states for its values.
     declared: &'a BTreeMap<String, Type>,
-    diags: Diags,
+    pub(super) diags: Diags,
     /// Node and the sentence that says what it is.
     unsupported: Vec<(Span, String, String)>,
     inlined: u64,
@@ -81,14 +81,14 @@ impl<'a> Converter<'a> {
             };
             scope.insert(name.clone(), value);
         }
-        let mut params = Vec::new();
+        let mut params = 0i64;
+        self.emitter.function.set_span(self.model.span);
         for input in graph.inputs.iter().filter(|i| !graph.initializers.iter().any(|(name, _)| *name == i.name)) {
-            let name = self.emitter.builder.names.fresh_underscore(&identifier(&input.name, "input_"));
+            let name = identifier(&input.name, "input_");
             match self.param_info(input) {
                 Ok(info) => {
-                    let var = Var::at(name, info, self.model.span);
-                    scope.insert(input.name.clone(), Leaf::Var(var.clone()).into());
-                    params.push(var);
+                    scope.insert(input.name.clone(), self.emitter.function.param(&name, info).into());
+                    params += 1;
                 }
                 Err(message) => {
                     self.diags.push(Diag::error(self.model.span, format!("input '{}': {message}", input.name)));
@@ -111,23 +111,11 @@ impl<'a> Converter<'a> {
                 return None;
             }
         };
-        let attrs: Attrs = [
-            ("global_symbol".into(), AttrValue::from("main")),
-            ("num_input".into(), AttrValue::Int(i64::try_from(params.len()).unwrap_or(i64::MAX))),
-        ]
-        .into();
-        let bindings = std::mem::take(&mut self.emitter.builder.bindings);
-        Some(Function {
-            params,
-            ret: result.info().clone(),
-            body: Body {
-                blocks: vec![Block::Dataflow { bindings, outputs: vec![result.clone()] }],
-                result: Leaf::Var(result),
-            },
-            attrs,
-            pure: true,
-            span: self.model.span,
-        })
+        let mut function = std::mem::take(&mut self.emitter.function);
+        function.set_span(self.model.span);
+        function.attr("global_symbol", "main");
+        function.attr("num_input", params);
+        self.diags.ok(function.finish_bound(Leaf::Var(result)))
     }
 
     fn param_info(&mut self, input: &ValueInfo) -> Result<StructInfo, String> {
@@ -150,11 +138,12 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn nodes(&mut self, nodes: &[Node], scope: &mut Scope, place: Place<'_>) {
+    /// Converts nodes in order; their outputs are added to the scope.
+    pub(super) fn nodes(&mut self, nodes: &[Node], scope: &mut Scope, place: Place<'_>) {
         for node in nodes {
             self.emitter.span = node.span;
             let values: Vec<Option<Value>> = node.inputs.iter().map(|name| scope.get(name).cloned()).collect();
-            let outputs = self.node(node, values, place);
+            let outputs = self.node(node, values, scope, place);
             let mut outputs = outputs.unwrap_or_default().into_iter();
             for name in &node.outputs {
                 let value = outputs.next();
@@ -174,9 +163,12 @@ impl<'a> Converter<'a> {
 
     /// The outputs of a node, or `None` if it or what it depends on cannot be converted; then there is a
     /// diagnostic, or an operator is on the list of those not supported.
-    fn node(&mut self, node: &Node, values: Vec<Option<Value>>, place: Place<'_>) -> Option<Vec<Value>> {
+    fn node(&mut self, node: &Node, values: Vec<Option<Value>>, scope: &Scope, place: Place<'_>) -> Option<Vec<Value>> {
         if let Some(function) = self.model.functions.get(&node.op) {
             return self.function(node, function, values, place);
+        }
+        if node.op.domain.is_empty() && node.op.op_type == "If" {
+            return self.if_node(node, scope, place);
         }
         let seen = describe(&values);
         // Files of the first versions of the format do not say which operators they use.

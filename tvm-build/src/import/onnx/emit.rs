@@ -9,7 +9,7 @@ use tvm_ir::diag::Diag;
 use tvm_ir::dtype::{DType, TypeCode};
 use tvm_ir::ops;
 use tvm_ir::prim::PrimExpr;
-use tvm_ir::relax::build::BindingBuilder;
+use tvm_ir::relax::build::{BindingBuilder, FnBuilder};
 use tvm_ir::relax::{ArgKind, Call, Expr, Leaf, StructInfo, Var};
 use tvm_ir::span::Span;
 
@@ -40,13 +40,19 @@ impl From<&str> for Fail {
 /// Makes calls and binds them.
 #[derive(Default)]
 pub(crate) struct Emitter {
-    /// The bindings so far.
-    pub(crate) builder: BindingBuilder,
+    /// The function or branch that is built.
+    pub(crate) function: FnBuilder,
     /// The node that is converted.
     pub(crate) span: Span,
 }
 
 impl Emitter {
+    /// Where bindings go, at the node that is converted.
+    fn builder(&mut self, span: Span) -> &mut BindingBuilder {
+        self.function.set_span(span);
+        self.function.bindings()
+    }
+
     /// A call of the op `name`, not bound yet. `args` are positional; arguments left out at the end are absent.
     /// `attrs` are by name; those left out have their defaults. Errors: no such op or attribute, an argument of
     /// the wrong kind, and what the op's inference says.
@@ -65,7 +71,7 @@ impl Emitter {
         }
         let leaves: Vec<Leaf> = values.iter().map(stand_in).collect();
         let call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
-        let info = ops::infer(&call, &self.builder.analyzer)?;
+        let info = ops::infer(&call, &self.function.bindings().analyzer)?;
         // Completing a call may add arguments and rewrite them; the others are the values given.
         let mut given = leaves.into_iter().zip(values);
         let args = call.args.into_iter().map(|leaf| match given.next() {
@@ -120,8 +126,7 @@ impl Emitter {
     fn bind_call(&mut self, call: &Pending, hint: &str) -> Result<Leaf, Fail> {
         let args = call.args.iter().map(|a| self.bind(a)).collect::<Result<_, _>>()?;
         let expr = Expr::Call(Call { op: call.op, args, attrs: call.attrs.clone(), span: call.span });
-        self.builder.span = call.span;
-        Ok(self.builder.emit_as(hint, expr, call.info.clone()).into())
+        Ok(self.builder(call.span).emit_as(hint, expr, call.info.clone()).into())
     }
 
     /// Binds what a value depends on, and not the value itself.
@@ -152,13 +157,13 @@ impl Emitter {
             return Err("a tuple is expected, and this is not one".into());
         };
         let tuple = self.bind(value)?;
-        self.builder.span = self.span;
         let each = infos.into_iter().enumerate();
         Ok(each.map(|(i, info)| self.field(&tuple, i, info)).collect())
     }
 
     fn field(&mut self, tuple: &Leaf, index: usize, info: StructInfo) -> Value {
-        Leaf::Var(self.builder.emit_as("lv", Expr::TupleGetItem(tuple.clone(), index), info)).into()
+        let value = Expr::TupleGetItem(tuple.clone(), index);
+        Leaf::Var(self.builder(self.span).emit_as("lv", value, info)).into()
     }
 
     /// Binds the results of a function to `gv`, which it returns.
@@ -180,7 +185,7 @@ impl Emitter {
                 leaves.iter().map(Leaf::info).collect::<Option<_>>().map(StructInfo::Tuple),
             ),
         };
-        Ok(self.builder.emit_as("gv", value, info.unwrap_or(StructInfo::Object)))
+        Ok(self.builder(self.span).emit_as("gv", value, info.unwrap_or(StructInfo::Object)))
     }
 }
 

@@ -11,6 +11,7 @@ use tvm_ir::diag::Diags;
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
 
+mod control;
 mod convert;
 mod cx;
 mod data_type;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::graph::{Node, Value};
+use super::graph::{Graph, Node, Value};
 use super::tensor::Tensor;
 
 /// The attributes that the caller of a function gives it: what references in the body mean.
@@ -116,6 +116,11 @@ impl<'a> NodeReader<'a> {
     /// A tensor.
     pub(crate) fn tensor(&self, name: &str) -> Result<Option<&'a Tensor>, String> {
         self.typed(name, "a tensor", |v| if let Value::Tensor(t) = v { Some(t) } else { None })
+    }
+
+    /// A graph.
+    pub(crate) fn graph(&self, name: &str) -> Result<Option<&'a Graph>, String> {
+        self.typed(name, "a graph", |v| if let Value::Graph(g) = v { Some(&**g) } else { None })
     }
 
     /// Sentences about the attributes and inputs that nothing has read: the conversion would ignore them.

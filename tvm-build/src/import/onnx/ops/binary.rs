@@ -1,6 +1,8 @@
 //! Element-wise operators of two or more inputs, which broadcast.
 
 use tvm_ir::attrs::AttrValue;
+use tvm_ir::constant::{Bytes, Constant};
+use tvm_ir::dtype::DType;
 use tvm_ir::prim::{BinOp, PrimExpr};
 
 use super::{Row, ints};
@@ -21,7 +23,7 @@ pub(super) static ROWS: &[Row] = &[
     ("Div", 1, |cx| legacy(cx, "divide")),
     ("Div", 7, div),
     ("Equal", 1, |cx| legacy(cx, "equal")),
-    ("Equal", 7, |cx| two(cx, "equal", None)),
+    ("Equal", 7, equal),
     ("Greater", 1, |cx| legacy(cx, "greater")),
     ("Greater", 7, |cx| two(cx, "greater", None)),
     ("GreaterOrEqual", 12, |cx| two(cx, "greater_equal", None)),
@@ -74,6 +76,29 @@ fn legacy(cx: &mut OpCx<'_>, name: &str) -> Outputs {
         b = cx.reshape(&b, dims)?;
     }
     Ok(vec![cx.apply(name, &[&a, &b])?])
+}
+
+/// Known integers are compared at once; a varying extent is never below zero.
+fn equal(cx: &mut OpCx<'_>) -> Outputs {
+    let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
+    let same = |x: &PrimExpr, y: &PrimExpr| match (x.as_int(), y.as_int()) {
+        (Some(x), Some(y)) => Some(x == y),
+        _ if x == y => Some(true),
+        (Some(n), None) | (None, Some(n)) if n < 0 && (x.as_var().is_some() || y.as_var().is_some()) => Some(false),
+        _ => None,
+    };
+    let known = || {
+        let ((a, a_scalar), (b, b_scalar)) = (ints::known(&a)?, ints::known(&b)?);
+        let count = a.len().max(b.len());
+        let at = |v: &[PrimExpr], i: usize| v.get(if v.len() == 1 { 0 } else { i }).cloned();
+        let flags = (0..count).map(|i| Some(u8::from(same(&at(&a, i)?, &at(&b, i)?)?))).collect::<Option<Vec<_>>>()?;
+        let shape = if a_scalar && b_scalar { vec![] } else { vec![count as u64] };
+        Constant::new(DType::BOOL, shape, Bytes::new(flags)).ok()
+    };
+    match known() {
+        Some(constant) => Ok(vec![constant.into()]),
+        None => Ok(vec![cx.apply("equal", &[&a, &b])?]),
+    }
 }
 
 fn bit_shift(cx: &mut OpCx<'_>) -> Outputs {

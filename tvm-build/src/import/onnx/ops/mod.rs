@@ -3,12 +3,14 @@
 mod binary;
 mod conv;
 mod create;
+mod index;
 mod ints;
 mod matmul;
 mod norm;
 mod pool;
 mod reduce;
 mod shape;
+mod slice;
 mod unary;
 mod window;
 
@@ -30,11 +32,13 @@ static FILES: &[&[Row]] = &[
     binary::ROWS,
     conv::ROWS,
     create::ROWS,
+    index::ROWS,
     matmul::ROWS,
     norm::ROWS,
     pool::ROWS,
     reduce::ROWS,
     shape::ROWS,
+    slice::ROWS,
     unary::ROWS,
 ];
 

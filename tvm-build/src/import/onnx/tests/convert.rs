@@ -1,5 +1,7 @@
 //! How nodes become bindings, and what is refused.
 
+use tvm_ir::relax::Expr;
+
 use super::super::proto::*;
 use super::make::*;
 
@@ -105,6 +107,57 @@ fn functions_are_inlined() {
     circle.functions[0].node = vec![node("Scaled", &["a", "b"], &["c"]).domain("local")];
     let error = import(&circle).unwrap_err();
     assert!(error.contains("deeper than 32 levels"), "{error}");
+}
+
+fn branch(nodes: Vec<NodeProto>, output: &str) -> GraphProto {
+    GraphProto { node: nodes, output: vec![value(output, "")], ..Default::default() }
+}
+
+fn with_branches(mut node: NodeProto, then: GraphProto, otherwise: GraphProto) -> NodeProto {
+    for (name, graph) in [("then_branch", then), ("else_branch", otherwise)] {
+        let g = Some(Box::new(graph));
+        node.attribute.push(AttributeProto { name: name.into(), kind: 5, g, ..Default::default() });
+    }
+    node
+}
+
+#[test]
+fn conditionals() {
+    let nodes = vec![
+        node("Relu", &["x"], &["a"]),
+        node("Greater", &["x", "a"], &["c"]),
+        with_branches(
+            node("If", &["c"], &["b"]),
+            branch(vec![node("Add", &["a", "x"], &["t"])], "t"),
+            branch(vec![node("Foo", &["a"], &["e"])], "e"),
+        ),
+        node("Relu", &["b"], &["y"]),
+    ];
+    let mut whole = model(13, "1", vec![], nodes);
+    let error = import(&whole).unwrap_err();
+    assert!(error.starts_with("graph/node[2] (If)/else_branch/node[0] (Foo): 1 node has"), "{error}");
+    let graph = whole.graph.as_mut().unwrap();
+    let other = branch(vec![node("Mul", &["a", "w"], &["e"])], "e");
+    let other = GraphProto { initializer: vec![weight("w", &[1])], ..other };
+    graph.node[2].attribute[1].g = Some(Box::new(other));
+    let module = import(&whole).unwrap();
+    let blocks = &main(&module).body.blocks;
+    let values: Vec<&Expr> = blocks.iter().flat_map(|b| b.bindings().iter().map(|b| &b.value)).collect();
+    assert_eq!(values.len(), 5, "{values:?}");
+    let Expr::If(conditional) = values[3] else { panic!("{values:?}") };
+    assert_eq!(conditional.then.blocks.len(), 1);
+    assert_eq!(result(&whole), "a tensor (1,) float32");
+}
+
+#[test]
+fn a_constant_condition_takes_its_branch() {
+    let conditional = with_branches(
+        node("If", &["c"], &["y"]),
+        branch(vec![node("Foo", &["x"], &["t"])], "t"),
+        branch(vec![node("Relu", &["x"], &["e"])], "e"),
+    );
+    let no = TensorProto { name: "c".into(), data_type: 9, int32_data: vec![0], ..Default::default() };
+    assert_eq!(bindings(&model(13, "1", vec![no], vec![conditional])), ["gv = nn.relu(x)"]);
 }
 
 #[test]

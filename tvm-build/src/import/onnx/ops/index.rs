@@ -1,0 +1,223 @@
+//! Operators that choose elements by index or by mask.
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::constant::{Bytes, Constant};
+use tvm_ir::dtype::DType;
+use tvm_ir::prim::PrimExpr;
+use tvm_ir::relax::Leaf;
+
+use super::shape::as_tensor;
+use super::{Row, ints};
+use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::emit::Fail;
+use crate::import::onnx::value::{Value, ints_of, numbers_of};
+
+/// By operator and version.
+pub(super) static ROWS: &[Row] = &[
+    ("Gather", 1, gather),
+    ("GatherElements", 11, gather_elements),
+    ("GatherND", 11, gather_nd),
+    ("OneHot", 9, one_hot),
+    ("ScatterElements", 11, scatter_elements),
+    ("ScatterND", 11, scatter_nd),
+    ("TopK", 10, top_k),
+    ("Where", 9, where_),
+];
+
+fn int(value: usize) -> AttrValue {
+    AttrValue::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// Indices that count from the start. Constant ones are checked against `extent` and rewritten; others are where
+/// they are below zero moved by `extent` when the model runs.
+fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Result<Value, Fail> {
+    let dtype = cx.dtype(&indices, "the indices")?;
+    if !dtype.is_integer() {
+        return Err(format!("the indices must be integers, not {dtype}").into());
+    }
+    let indices = as_tensor(cx, indices)?;
+    if let (Some(constant), Some(n)) = (indices.as_const(), extent.as_int()) {
+        let values = ints_of(constant).ok_or_else(|| format!("indices of {dtype} are not supported"))?;
+        if let Some(bad) = values.iter().find(|&&v| v < -n || v >= n) {
+            return Err(format!("index {bad} is out of range for an axis of {n}").into());
+        }
+        if values.iter().all(|&v| v >= 0) {
+            return Ok(indices);
+        }
+        let width = usize::from(dtype.bits / 8);
+        let moved = values.iter().map(|&v| if v < 0 { v + n } else { v });
+        let bytes: Vec<u8> = moved.flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect();
+        let constant = Constant::new(dtype, constant.shape().to_vec(), Bytes::new(bytes));
+        return Ok(constant.map_err(|_| "the indices are malformed")?.into());
+    }
+    if dtype.is_uint() {
+        return Ok(indices);
+    }
+    let mut extent = cx.emitter.materialize(std::slice::from_ref(extent), true)?;
+    if dtype != DType::I64 {
+        extent = cx.call("astype", vec![extent], vec![("dtype", AttrValue::DType(dtype))])?;
+    }
+    let zero = cx.scalar(0.0, dtype)?;
+    let negative = cx.apply("less", &[&indices, &zero])?;
+    let moved = cx.apply("add", &[&indices, &extent])?;
+    let moved = cx.apply("where", &[&negative, &moved, &indices])?;
+    cx.emitter.normalize(&moved)?;
+    Ok(moved)
+}
+
+fn gather(cx: &mut OpCx<'_>) -> Outputs {
+    let (data, indices) = (cx.input(0, "data")?, cx.input(1, "indices")?);
+    let axis = cx.node.int_or("axis", 0)?;
+    let dims = cx.dims(&data, "data")?;
+    let axis = cx.axis(axis, dims.len())?;
+    // Extents taken from a shape.
+    if let (Some((values, false)), Some(at)) = (ints::known(&data), indices.fixed_ints()) {
+        let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
+        let pick = |&i: &i64| -> Result<PrimExpr, Fail> {
+            let at = if i < 0 { i.saturating_add(count) } else { i };
+            let found = usize::try_from(at).ok().and_then(|at| values.get(at)).cloned();
+            found.ok_or_else(|| format!("index {i} is out of range for an axis of {count}").into())
+        };
+        let scalar = cx.rank(&indices, "indices")? == 0;
+        return Ok(vec![Value::Ints { values: at.iter().map(pick).collect::<Result<_, _>>()?, scalar }]);
+    }
+    let indices = from_the_start(cx, indices, &dims[axis])?;
+    let data = as_tensor(cx, data)?;
+    Ok(vec![cx.call("take", vec![data, indices], vec![("axis", int(axis))])?])
+}
+
+fn gather_elements(cx: &mut OpCx<'_>) -> Outputs {
+    let (data, indices) = (cx.input(0, "data")?, cx.input(1, "indices")?);
+    let axis = cx.node.int_or("axis", 0)?;
+    let dims = cx.dims(&data, "data")?;
+    let axis = cx.axis(axis, dims.len())?;
+    let indices = from_the_start(cx, indices, &dims[axis])?;
+    Ok(vec![cx.call("gather_elements", vec![data, indices], vec![("axis", int(axis))])?])
+}
+
+/// The last axis of the indices holds coordinates, each with its own extent; they are moved when the model runs.
+fn coordinates(cx: &mut OpCx<'_>, indices: Value, extents: &[PrimExpr]) -> Result<Value, Fail> {
+    let indices = as_tensor(cx, indices)?;
+    if indices.as_const().and_then(ints_of).is_some_and(|values| values.iter().all(|&v| v >= 0)) {
+        return Ok(indices);
+    }
+    let dims = cx.dims(&indices, "the indices")?;
+    let depth = dims.last().and_then(PrimExpr::as_int).and_then(|n| usize::try_from(n).ok());
+    let extents = depth.and_then(|n| extents.get(..n)).ok_or("the indices have more coordinates than the data axes")?;
+    let extents = cx.emitter.materialize(extents, false)?;
+    let zero = cx.scalar(0.0, DType::I64)?;
+    let negative = cx.apply("less", &[&indices, &zero])?;
+    let moved = cx.apply("add", &[&indices, &extents])?;
+    cx.apply("where", &[&negative, &moved, &indices])
+}
+
+fn gather_nd(cx: &mut OpCx<'_>) -> Outputs {
+    let (data, indices) = (cx.input(0, "data")?, cx.input(1, "indices")?);
+    let batch = cx.node.int_or("batch_dims", 0)?;
+    let dims = cx.dims(&data, "data")?;
+    let start = usize::try_from(batch).ok().filter(|&b| b < dims.len());
+    let start = start.ok_or_else(|| format!("attribute 'batch_dims' cannot be {batch}"))?;
+    let indices = coordinates(cx, indices, &dims[start..])?;
+    Ok(vec![cx.call("gather_nd", vec![data, indices], vec![("batch_dims", batch.into())])?])
+}
+
+/// How elements that meet are combined; upstream's names differ from those of ONNX.
+fn reduction(cx: &OpCx<'_>) -> Result<AttrValue, Fail> {
+    Ok(match cx.node.string_or("reduction", "none")? {
+        "none" => "update",
+        "add" => "add",
+        "mul" => "mul",
+        "max" => "max",
+        "min" => "min",
+        other => return Err(format!("attribute 'reduction' cannot be '{other}'").into()),
+    }
+    .into())
+}
+
+fn scatter_elements(cx: &mut OpCx<'_>) -> Outputs {
+    let (data, indices, updates) = (cx.input(0, "data")?, cx.input(1, "indices")?, cx.input(2, "updates")?);
+    let axis = cx.node.int_or("axis", 0)?;
+    let reduction = reduction(cx)?;
+    let dims = cx.dims(&data, "data")?;
+    let axis = cx.axis(axis, dims.len())?;
+    let indices = from_the_start(cx, indices, &dims[axis])?;
+    let attrs = vec![("axis", int(axis)), ("reduction", reduction)];
+    Ok(vec![cx.call("scatter_elements", vec![data, indices, updates], attrs)?])
+}
+
+fn scatter_nd(cx: &mut OpCx<'_>) -> Outputs {
+    let (data, indices, updates) = (cx.input(0, "data")?, cx.input(1, "indices")?, cx.input(2, "updates")?);
+    let reduction = reduction(cx)?;
+    let dims = cx.dims(&data, "data")?;
+    let indices = coordinates(cx, indices, &dims)?;
+    Ok(vec![cx.call("scatter_nd", vec![data, indices, updates], vec![("reduction", reduction)])?])
+}
+
+/// `values` holds what is off and what is on.
+fn one_hot(cx: &mut OpCx<'_>) -> Outputs {
+    let (indices, depth, values) = (cx.input(0, "indices")?, cx.input(1, "depth")?, cx.input(2, "values")?);
+    let axis = cx.node.int_or("axis", -1)?;
+    let [depth] = cx.fixed_ints(&depth, "the depth")?[..] else { return Err("the depth must be one integer".into()) };
+    let constant = values.as_const().ok_or("the values must be constant")?;
+    let numbers = numbers_of(constant);
+    let Some([off, on]) = numbers.as_deref() else { return Err("the values must be two numbers".into()) };
+    let dtype = constant.dtype();
+    let prim = |v: f64| Value::Leaf(Leaf::Prim(PrimExpr::number(dtype, v)));
+    let (on, off) = (prim(*on), prim(*off));
+    // Indices out of range leave every element off: they are moved, and not checked.
+    let index_type = cx.dtype(&indices, "the indices")?;
+    let (zero, extent) = (cx.scalar(0.0, index_type)?, cx.scalar(depth as f64, index_type)?);
+    let negative = cx.apply("less", &[&indices, &zero])?;
+    let moved = cx.apply("add", &[&indices, &extent])?;
+    let indices = cx.apply("where", &[&negative, &moved, &indices])?;
+    let attrs = vec![("depth", AttrValue::Int(depth)), ("axis", axis.into())];
+    Ok(vec![cx.call("one_hot", vec![indices, on, off], attrs)?])
+}
+
+fn top_k(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, k) = (cx.input(0, "X")?, cx.input(1, "K")?);
+    let [k] = cx.fixed_ints(&k, "K")?[..] else { return Err("K must be one integer".into()) };
+    let axis = cx.node.int_or("axis", -1)?;
+    let largest = cx.node.flag_or("largest", true)?;
+    // Sorted results are right when any order will do.
+    cx.node.flag_or("sorted", true)?;
+    let rank = cx.rank(&x, "X")?;
+    cx.axis(axis, rank)?;
+    let attrs = vec![
+        ("k", k.into()),
+        ("axis", axis.into()),
+        ("ret_type", "both".into()),
+        ("largest", largest.into()),
+        ("dtype", AttrValue::DType(DType::I64)),
+    ];
+    let both = cx.call("topk", vec![x], attrs)?;
+    cx.emitter.fields(&both)
+}
+
+fn where_(cx: &mut OpCx<'_>) -> Outputs {
+    let (condition, x, y) = (cx.input(0, "condition")?, cx.input(1, "X")?, cx.input(2, "Y")?);
+    if let Some(known) = chosen(&condition, &x, &y) {
+        return Ok(vec![known]);
+    }
+    let (x, y) = (as_tensor(cx, x)?, as_tensor(cx, y)?);
+    Ok(vec![cx.apply("where", &[&condition, &x, &y])?])
+}
+
+/// A choice between known integers.
+fn chosen(condition: &Value, x: &Value, y: &Value) -> Option<Value> {
+    let constant = condition.as_const().filter(|c| c.shape().len() <= 1 && c.dtype().is_bool())?;
+    let ((x, x_scalar), (y, y_scalar)) = (ints::known(x)?, ints::known(y)?);
+    let flags: &[u8] = constant.data();
+    let count = flags.len().max(x.len()).max(y.len());
+    if [flags.len(), x.len(), y.len()].iter().any(|&n| n != 1 && n != count) {
+        return None;
+    }
+    let at = |n: usize, i: usize| if n == 1 { 0 } else { i };
+    let values = (0..count)
+        .map(|i| {
+            let from = if *flags.get(at(flags.len(), i))? != 0 { &x } else { &y };
+            from.get(at(from.len(), i)).cloned()
+        })
+        .collect::<Option<Vec<_>>>()?;
+    Some(Value::Ints { values, scalar: constant.shape().is_empty() && x_scalar && y_scalar })
+}

@@ -1,0 +1,176 @@
+//! Slices and padding.
+
+use tvm_ir::prim::{BinOp, PrimExpr};
+use tvm_ir::relax::Leaf;
+
+use super::shape::as_tensor;
+use super::{Row, ints};
+use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::value::{Value, numbers_of};
+
+/// By operator and version.
+pub(super) static ROWS: &[Row] =
+    &[("Pad", 2, pad_attributes), ("Pad", 11, pad), ("Slice", 1, slice_attributes), ("Slice", 10, slice)];
+
+/// Integers as an argument.
+fn tuple(values: Vec<PrimExpr>) -> Value {
+    Value::Leaf(Leaf::Tuple(values.into_iter().map(Leaf::Prim).collect()))
+}
+
+fn slice_attributes(cx: &mut OpCx<'_>) -> Outputs {
+    let list = |values: Option<&[i64]>| values.map(|v| v.iter().map(|&i| PrimExpr::i64(i)).collect::<Vec<_>>());
+    let starts = list(cx.node.ints("starts")?).ok_or("attribute 'starts' is missing")?;
+    let ends = list(cx.node.ints("ends")?).ok_or("attribute 'ends' is missing")?;
+    let axes = cx.node.ints("axes")?.map(<[i64]>::to_vec);
+    sliced(cx, starts, ends, axes, None)
+}
+
+fn slice(cx: &mut OpCx<'_>) -> Outputs {
+    let (starts, ends) = (cx.input(1, "starts")?, cx.input(2, "ends")?);
+    let (axes, steps) = (cx.optional(3), cx.optional(4));
+    let starts = cx.known_ints(&starts, "the starts")?;
+    let ends = cx.known_ints(&ends, "the ends")?;
+    let axes = axes.map(|v| cx.fixed_ints(&v, "the axes")).transpose()?;
+    let steps = steps.map(|v| cx.fixed_ints(&v, "the steps")).transpose()?;
+    sliced(cx, starts, ends, axes, steps)
+}
+
+fn sliced(
+    cx: &mut OpCx<'_>,
+    starts: Vec<PrimExpr>,
+    ends: Vec<PrimExpr>,
+    axes: Option<Vec<i64>>,
+    steps: Option<Vec<i64>>,
+) -> Outputs {
+    let x = cx.input(0, "data")?;
+    let dims = cx.dims(&x, "data")?;
+    let count = starts.len();
+    let axes = axes.unwrap_or_else(|| (0..i64::try_from(count).unwrap_or(i64::MAX)).collect());
+    let steps = steps.unwrap_or_else(|| vec![1; count]);
+    if ends.len() != count || axes.len() != count || steps.len() != count {
+        return Err(format!(
+            "starts, ends, axes and steps must be of one length, not {count}, {}, {} and {}",
+            ends.len(),
+            axes.len(),
+            steps.len()
+        )
+        .into());
+    }
+    let axes = cx.axes(&axes, dims.len())?;
+    if steps.contains(&0) {
+        return Err("a step cannot be 0".into());
+    }
+    let mut begin = Vec::with_capacity(count);
+    let mut end = Vec::with_capacity(count);
+    for (i, &axis) in axes.iter().enumerate() {
+        begin.push(bound(&starts[i], &dims[axis], steps[i], true));
+        end.push(bound(&ends[i], &dims[axis], steps[i], false));
+    }
+    if let (Some((values, false)), [first], [last], [step]) = (ints::known(&x), &begin[..], &end[..], &steps[..]) {
+        if let (Some(first), Some(last)) = (first.as_int(), last.as_int()) {
+            return Ok(vec![Value::ints(picked(&values, first, last, *step))]);
+        }
+    }
+    let axes = axes.iter().map(|&a| PrimExpr::i64(i64::try_from(a).unwrap_or(i64::MAX))).collect();
+    let steps = steps.into_iter().map(PrimExpr::i64).collect();
+    let x = as_tensor(cx, x)?;
+    let args = vec![x, tuple(axes), tuple(begin), tuple(end), tuple(steps)];
+    Ok(vec![cx.call("strided_slice", args, vec![])?])
+}
+
+/// A start or end within `extent`. Numbers are clamped where the extent is a number; an end before the first
+/// element, which only a negative step has, is written as `-extent - 1`.
+fn bound(value: &PrimExpr, extent: &PrimExpr, step: i64, start: bool) -> PrimExpr {
+    let Some(at) = value.as_int() else { return value.clone() };
+    let Some(n) = extent.as_int() else {
+        return if at < 0 {
+            PrimExpr::binary(BinOp::Add, extent.clone(), PrimExpr::i64(at))
+        } else if at >= i64::from(i32::MAX) {
+            extent.clone()
+        } else {
+            value.clone()
+        };
+    };
+    let at = if at < 0 { at.saturating_add(n) } else { at };
+    PrimExpr::i64(match (step > 0, start) {
+        (true, _) => at.clamp(0, n),
+        (false, true) => at.clamp(-1, n - 1),
+        (false, false) if at < 0 => -n - 1,
+        (false, false) => at.min(n - 1),
+    })
+}
+
+/// The elements of a slice of a list; `last` of `-n - 1` is before the first.
+fn picked(values: &[PrimExpr], first: i64, last: i64, step: i64) -> Vec<PrimExpr> {
+    let last = if last < 0 { -1 } else { last };
+    let mut out = Vec::new();
+    let mut at = first;
+    while if step > 0 { at < last } else { at > last } {
+        match usize::try_from(at).ok().and_then(|at| values.get(at)) {
+            Some(value) => out.push(value.clone()),
+            None => break,
+        }
+        at = at.saturating_add(step);
+    }
+    out
+}
+
+fn pad_attributes(cx: &mut OpCx<'_>) -> Outputs {
+    let pads = cx.node.ints("pads")?.ok_or("attribute 'pads' is missing")?.to_vec();
+    let value = f64::from(cx.node.float_or("value", 0.0)?);
+    padded(cx, &pads, None, value)
+}
+
+fn pad(cx: &mut OpCx<'_>) -> Outputs {
+    let pads = cx.input(1, "pads")?;
+    let pads = cx.fixed_ints(&pads, "the pads")?;
+    let value = match cx.optional(2) {
+        None => 0.0,
+        Some(value) => {
+            let numbers = value.as_const().and_then(numbers_of);
+            match numbers.as_deref() {
+                Some([value]) => *value,
+                _ => return Err("the value must be one constant number".into()),
+            }
+        }
+    };
+    let axes = cx.optional(3).map(|v| cx.fixed_ints(&v, "the axes")).transpose()?;
+    padded(cx, &pads, axes, value)
+}
+
+/// Negative pads crop.
+fn padded(cx: &mut OpCx<'_>, pads: &[i64], axes: Option<Vec<i64>>, value: f64) -> Outputs {
+    let mut x = cx.input(0, "data")?;
+    let mode = cx.node.string_or("mode", "constant")?;
+    let mode = match mode {
+        "constant" | "edge" | "reflect" => mode,
+        "wrap" => "circular",
+        other => return Err(format!("attribute 'mode' cannot be '{other}'").into()),
+    };
+    let rank = cx.rank(&x, "data")?;
+    let axes = axes.map_or_else(|| Ok((0..rank).collect()), |axes| cx.axes(&axes, rank))?;
+    if pads.len() != 2 * axes.len() || pads.iter().any(|p| p.abs() > i64::from(i32::MAX)) {
+        return Err(format!("pads {pads:?} do not fit {} axes", axes.len()).into());
+    }
+    let mut widths = vec![0; 2 * rank];
+    let mut crops = (Vec::new(), Vec::new(), Vec::new());
+    let dims = cx.dims(&x, "data")?;
+    for (i, &axis) in axes.iter().enumerate() {
+        let (before, after) = (pads[i], pads[i + axes.len()]);
+        widths[2 * axis] = before.max(0);
+        widths[2 * axis + 1] = after.max(0);
+        if before < 0 || after < 0 {
+            crops.0.push(PrimExpr::i64(i64::try_from(axis).unwrap_or(i64::MAX)));
+            crops.1.push(PrimExpr::i64((-before).max(0)));
+            crops.2.push(PrimExpr::binary(BinOp::Sub, dims[axis].clone(), PrimExpr::i64((-after).max(0))));
+        }
+    }
+    if !crops.0.is_empty() {
+        x = cx.call("strided_slice", vec![x, tuple(crops.0), tuple(crops.1), tuple(crops.2)], vec![])?;
+    }
+    if widths.iter().all(|&w| w == 0) {
+        return Ok(vec![x]);
+    }
+    let attrs = vec![("pad_width", widths.into()), ("pad_mode", mode.into()), ("pad_value", value.into())];
+    Ok(vec![cx.call("nn.pad", vec![x], attrs)?])
+}
