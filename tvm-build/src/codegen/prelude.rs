@@ -11,6 +11,7 @@ use tvm_ir::dtype::DType;
 use tvm_ir::span::Span;
 
 const FILES: &[&str] = &[
+    include_str!("prelude/approx.h"),
     include_str!("prelude/arith.h"),
     include_str!("prelude/math.h"),
     include_str!("prelude/narrow.h"),
@@ -158,8 +159,10 @@ fn memory_type(dtype: DType, unaligned: bool) -> Result<String, Diag> {
 
 /// The sections that may serve a type, most special first.
 fn families(dtype: DType) -> &'static [&'static str] {
-    let float = dtype.is_float();
-    match (dtype.lanes > 1, float, dtype.is_int()) {
+    if dtype.scalar() == DType::F32 {
+        return if dtype.lanes > 1 { &["vf32", "anyf32", "vfloat", "vector"] } else { &["f32", "anyf32", "float"] };
+    }
+    match (dtype.lanes > 1, dtype.is_float(), dtype.is_int()) {
         (false, true, _) => &["float"],
         (false, _, true) => &["int"],
         (false, _, false) => &["uint"],
@@ -315,6 +318,8 @@ fn fill(text: &str, dtype: DType) -> Result<String, Diag> {
             out = out.replace(key, &lanes.join(", "));
         }
     }
+    let convert = if dtype.lanes > 1 { "__builtin_convertvector(e, @T@)" } else { "(float)e" };
+    out = out.replace("@CVT:e@", convert);
     for (key, value) in [
         ("@T@", ctype(dtype)?),
         ("@S@", suffix(dtype)?),

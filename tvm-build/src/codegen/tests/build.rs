@@ -124,8 +124,14 @@ fn scratch() -> PathBuf {
 /// Runs a kernel under every compiler and target that this machine has; all must give the same bytes (up to `same`).
 /// `buffers`: contents before the call in calling order; the result is their contents after it.
 pub(super) fn run(kernel: &Kernel, buffers: &[Vec<u8>], dims: &[i64]) -> Vec<Vec<Vec<u8>>> {
+    let targets = Target::all();
+    let here: Vec<&Target> = targets.iter().filter(|t| runs_here(t)).collect();
+    run_on(kernel, buffers, dims, &here)
+}
+
+fn run_on(kernel: &Kernel, buffers: &[Vec<u8>], dims: &[i64], targets: &[&Target]) -> Vec<Vec<Vec<u8>>> {
     let mut results = Vec::new();
-    for target in Target::all().iter().filter(|t| runs_here(t)) {
+    for target in targets {
         for cc in compilers() {
             let dir = scratch();
             results.push(run_with(kernel, buffers, dims, target, cc, &dir).unwrap_or_else(|text| {
@@ -135,6 +141,12 @@ pub(super) fn run(kernel: &Kernel, buffers: &[Vec<u8>], dims: &[i64]) -> Vec<Vec
         }
     }
     results
+}
+
+/// As [`run`], under the first and last target that run here only.
+pub(super) fn run_best(kernel: &Kernel, buffers: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
+    let targets: Vec<Target> = Target::all().into_iter().filter(runs_here).collect();
+    run_on(kernel, buffers, &[], &[&targets[0], &targets[targets.len() - 1]])
 }
 
 pub(super) fn options() -> EmitOptions<'static> {
@@ -180,7 +192,17 @@ fn run_with(
     std::fs::write(dir.join("main.c"), main).unwrap();
     std::fs::write(dir.join("in.bin"), buffers.concat()).unwrap();
     let mut strict = Command::new(cc);
-    strict.current_dir(dir).args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-fno-math-errno"]);
+    strict.current_dir(dir).args([
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+        "-O2",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-ffp-contract=fast",
+    ]);
     let object = strict.args(&target.flags).args(["-c", "kernel.c", "-o", "kernel.o"]).output().unwrap();
     if !object.status.success() {
         return Err(String::from_utf8_lossy(&object.stderr).into_owned());

@@ -5,4 +5,5 @@ mod build;
 mod memory;
 mod scalar;
 mod shapes;
+mod ulp;
 mod vector;
