@@ -4,6 +4,7 @@
 //! A function is flattened into a [`Key`] in which every bound variable is the number of its definition. Keys are
 //! compared and hashed like any value, so that a map from keys finds equal functions.
 
+pub mod diff;
 mod relax;
 mod tir;
 

@@ -1,0 +1,469 @@
+//! Surface functions to Relax functions: signature, statements, blocks.
+
+use super::ast::{Expr, ExprKind, FuncDef, Ident, Stmt as Surface, StmtKind};
+use super::lower_prim::Lowered;
+use super::lower_sinfo::contradiction;
+use super::scope::{Args, Entity, Lower};
+use crate::attrs::Attrs;
+use crate::diag::Diag;
+use crate::dtype::DType;
+use crate::name::{Name, NameSupply};
+use crate::relax::{Binding, Block, Body, Dims, Expr as Value, Function, If, Leaf, StructInfo, TensorInfo, Var};
+use crate::span::Span;
+use std::collections::BTreeMap;
+
+/// How a function is declared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flags {
+    pub(super) private: bool,
+    pub(super) pure: bool,
+}
+
+/// A function being read.
+pub(super) struct RelaxLower<'c, 'a> {
+    pub(super) cx: &'c mut Lower<'a>,
+    /// Names for bindings of nested calls; every name the text writes is taken.
+    pub(super) names: NameSupply,
+    blocks: Vec<Block>,
+    current: Vec<Binding>,
+    outputs: Option<Vec<Ident>>,
+    in_dataflow: bool,
+    /// Variables of closed dataflow blocks that are not outputs.
+    hidden: BTreeMap<Name, Span>,
+    attrs: Attrs,
+    /// Result of the function or branch.
+    result: Option<(Leaf, Span)>,
+}
+
+/// Parameters of a signature, declared in scope; a parameter without a legal type is `R.Object`.
+pub(super) fn lower_params(cx: &mut Lower<'_>, def: &FuncDef) -> (Vec<Var>, Option<StructInfo>) {
+    for p in &def.type_params {
+        cx.scope.type_vars.insert(p.name.clone());
+    }
+    def.params.iter().filter_map(|p| p.annotation.as_ref()).for_each(|a| cx.declare_symbols(a));
+    let mut params = Vec::new();
+    for p in &def.params {
+        let info = match &p.annotation {
+            Some(a) => {
+                let info = cx.sinfo(a);
+                cx.diags.ok(info)
+            }
+            None => {
+                cx.diags.push(
+                    Diag::error(p.ident.span, format!("parameter `{}` has no type", p.ident.name))
+                        .help("write R.Tensor(shape, dtype), R.Object, …"),
+                );
+                None
+            }
+        };
+        let var = Var::at(p.ident.name.clone(), info.unwrap_or(StructInfo::Object), p.ident.span);
+        cx.define(&p.ident, Entity::Relax(var.clone()));
+        params.push(var);
+    }
+    let ret = def.ret.as_ref().and_then(|r| {
+        cx.declare_symbols(r);
+        let info = cx.sinfo(r);
+        cx.diags.ok(info)
+    });
+    (params, ret)
+}
+
+/// A function. Errors go to `cx.diags`; `None` when there is no result to return.
+pub(super) fn lower_function(cx: &mut Lower<'_>, def: &FuncDef, flags: Flags) -> Option<Function> {
+    cx.literal = DType::I64;
+    cx.scope.push();
+    let (params, ret) = lower_params(cx, def);
+    let mut names = NameSupply::new();
+    for p in &def.params {
+        names.reserve(p.ident.name.clone());
+    }
+    reserve(&def.body, &mut names);
+    let mut lower = RelaxLower::new(cx, names);
+    lower.stmts(&def.body);
+    let (body, result, mut attrs) = lower.finish();
+    if result.is_none() {
+        cx.diags.push(
+            Diag::error(def.ident.span, format!("function `{}` returns nothing", def.ident.name))
+                .help("end it with `return`"),
+        );
+    }
+    let inferred = body.result.info().unwrap_or(StructInfo::Object);
+    if let (Some(r), Some((_, at))) = (&ret, result)
+        && let Some(why) = contradiction(r, &inferred)
+    {
+        let d = Diag::error(at, format!("the result does not fit the declared type: it is declared with {why}"));
+        cx.diags.push(d.label(def.ret.as_ref().map_or(Span::NONE, |r| r.span), "declared here"));
+    }
+    if !flags.private && !attrs.contains_key("global_symbol") {
+        attrs.insert("global_symbol".into(), def.ident.name.clone().into());
+    }
+    cx.scope.pop();
+    Some(Function { params, body, ret: ret.unwrap_or(inferred), attrs, pure: flags.pure, span: def.ident.span })
+}
+
+/// Takes every name that statements assign.
+fn reserve(stmts: &[Surface], names: &mut NameSupply) {
+    for s in stmts {
+        match &s.kind {
+            StmtKind::Assign { target, .. } => {
+                for t in target.items().unwrap_or(std::slice::from_ref(target)) {
+                    if let Some(n) = t.name() {
+                        names.reserve(n.clone());
+                    }
+                }
+            }
+            StmtKind::If { then, otherwise, .. } => {
+                reserve(then, names);
+                reserve(otherwise, names);
+            }
+            StmtKind::With { body, .. } => reserve(body, names),
+            _ => {}
+        }
+    }
+}
+
+impl<'c, 'a> RelaxLower<'c, 'a> {
+    fn new(cx: &'c mut Lower<'a>, names: NameSupply) -> Self {
+        RelaxLower {
+            cx,
+            names,
+            blocks: Vec::new(),
+            current: Vec::new(),
+            outputs: None,
+            in_dataflow: false,
+            hidden: BTreeMap::new(),
+            attrs: Attrs::new(),
+            result: None,
+        }
+    }
+
+    fn finish(mut self) -> (Body, Option<(Leaf, Span)>, Attrs) {
+        self.flush();
+        let result = self.result.as_ref().map_or(Leaf::Tuple(Vec::new()), |(l, _)| l.clone());
+        (Body { blocks: self.blocks, result }, self.result, self.attrs)
+    }
+
+    fn flush(&mut self) {
+        if !self.current.is_empty() {
+            self.blocks.push(Block::Plain(std::mem::take(&mut self.current)));
+        }
+    }
+
+    /// Adds a binding of a new variable.
+    pub(super) fn bind(&mut self, name: impl Into<Name>, value: Value, info: StructInfo, span: Span) -> Var {
+        let var = Var::at(name, info, span);
+        self.current.push(Binding { var: var.clone(), value, span });
+        var
+    }
+
+    /// What a name stands for.
+    pub(super) fn resolve(&mut self, name: &Name, span: Span) -> Lowered<Entity> {
+        self.cx.resolve(name, span).map_err(|d| match self.hidden.get(name) {
+            Some(at) => Diag::error(span, format!("`{name}` is not an output of its dataflow block"))
+                .label(*at, "bound here, visible in its block alone")
+                .help(format!("add it: R.output({name})")),
+            None => d,
+        })
+    }
+
+    fn stmts(&mut self, list: &[Surface]) {
+        for s in list {
+            if let Some((_, at)) = &self.result {
+                self.cx.diags.push(Diag::error(s.span, "a statement after `return`").label(*at, "returned here"));
+                return;
+            }
+            if let Err(d) = self.stmt(s) {
+                self.cx.diags.push(d);
+                self.recover(s);
+            }
+        }
+    }
+
+    /// Defines what a failed statement would have defined, so that its uses are not errors of their own.
+    fn recover(&mut self, s: &Surface) {
+        match &s.kind {
+            StmtKind::Assign { target, annotation, .. } => {
+                let info = annotation.as_ref().and_then(|a| self.cx.sinfo(a).ok()).unwrap_or(StructInfo::Object);
+                if let Some(name) = target.name() {
+                    let var = Var::at(name.clone(), info, target.span);
+                    self.cx.scope.define(name, Entity::Relax(var), target.span);
+                }
+            }
+            StmtKind::If { then, otherwise, .. } => {
+                if let Some(last) = then.last().or(otherwise.last()) {
+                    self.recover(last);
+                }
+            }
+            StmtKind::Return(_) => self.result = Some((Leaf::Tuple(Vec::new()), s.span)),
+            StmtKind::Def(d) => {
+                let var = Var::at(d.ident.name.clone(), StructInfo::Object, d.ident.span);
+                self.cx.scope.define(&d.ident.name, Entity::Relax(var), d.ident.span);
+            }
+            _ => {}
+        }
+    }
+
+    fn stmt(&mut self, s: &Surface) -> Lowered<()> {
+        match &s.kind {
+            StmtKind::Pass => Ok(()),
+            StmtKind::Expr(e) => self.expr_stmt(e),
+            StmtKind::Assign { target, annotation, value: Some(value) } => {
+                self.assign(target, annotation.as_ref(), value, s.span)
+            }
+            StmtKind::Assign { target, .. } => Err(Diag::error(target.span, "a declaration without a value")),
+            StmtKind::With { value, target: None, body } if value.call().is_some_and(|(p, ..)| p == "R.dataflow") => {
+                self.dataflow(body, value.span)
+            }
+            StmtKind::With { value, .. } => {
+                Err(Diag::error(value.span, "expected R.dataflow()").help("write `with R.dataflow():`"))
+            }
+            StmtKind::If { cond, then, otherwise } => self.if_stmt(cond, then, otherwise, s.span),
+            StmtKind::Return(Some(e)) => {
+                if self.in_dataflow {
+                    return Err(Diag::error(s.span, "`return` inside a dataflow block")
+                        .help("output the value with R.output and return it after the block"));
+                }
+                let leaf = self.leaf_named(e, "gv")?;
+                self.result = Some((leaf, e.span));
+                Ok(())
+            }
+            StmtKind::Return(None) => Err(Diag::error(s.span, "`return` without a value")),
+            StmtKind::Def(def) => {
+                let path = def.decorators.first().and_then(|d| d.call().map(|(p, ..)| p).or_else(|| d.path()));
+                if path.as_deref() != Some("R.function") {
+                    return Err(Diag::error(def.ident.span, "a local function needs @R.function"));
+                }
+                let flags = super::lower_module::flags(self.cx, &def.decorators);
+                let flags = Flags { private: true, ..flags };
+                let hidden = std::mem::take(&mut self.hidden);
+                let f = lower_function(self.cx, def, flags);
+                self.hidden = hidden;
+                if let Some(f) = f {
+                    let info = f.info();
+                    let var = self.bind(def.ident.name.clone(), Value::Function(Box::new(f)), info, def.ident.span);
+                    self.cx.scope.define(&def.ident.name, Entity::Relax(var), def.ident.span);
+                }
+                Ok(())
+            }
+            StmtKind::For { .. } | StmtKind::While { .. } => {
+                Err(Diag::error(s.span, "Relax functions have no loops").help("write a PrimFunc, or recursion"))
+            }
+            StmtKind::Assert { .. } => Err(Diag::error(s.span, "use R.assert_op in a Relax function")),
+            StmtKind::Class(c) => Err(Diag::error(c.ident.span, "a class inside a function")),
+        }
+    }
+
+    fn expr_stmt(&mut self, e: &Expr) -> Lowered<()> {
+        match e.call().as_ref().map(|(p, a, k)| (p.as_str(), *a, *k)) {
+            Some(("R.func_attr", args, keywords)) => {
+                let mut a = Args::new("R.func_attr", e.span, args, keywords);
+                let attrs = self.cx.attrs(a.need("attrs")?)?;
+                a.finish()?;
+                self.attrs.extend(attrs);
+                Ok(())
+            }
+            Some(("R.output", args, _)) => {
+                if !self.in_dataflow {
+                    return Err(Diag::error(e.span, "R.output outside of a dataflow block"));
+                }
+                if self.outputs.is_some() {
+                    return Err(Diag::error(e.span, "a dataflow block has one R.output"));
+                }
+                let mut outputs = Vec::new();
+                for a in args {
+                    let name = a.name().ok_or_else(|| Diag::error(a.span, "R.output takes names"))?;
+                    outputs.push(Ident { name: name.clone(), span: a.span });
+                }
+                self.outputs = Some(outputs);
+                Ok(())
+            }
+            Some(_) => {
+                let (value, info) = self.value(e)?;
+                self.bind("_", value, info, e.span);
+                Ok(())
+            }
+            None => Err(Diag::error(e.span, "this expression does nothing")),
+        }
+    }
+
+    fn dataflow(&mut self, body: &[Surface], span: Span) -> Lowered<()> {
+        if self.in_dataflow {
+            return Err(Diag::error(span, "a dataflow block inside a dataflow block"));
+        }
+        self.flush();
+        self.in_dataflow = true;
+        self.cx.scope.push();
+        self.stmts(body);
+        self.in_dataflow = false;
+        let outputs = self.outputs.take();
+        let missing = outputs.is_none();
+        let mut vars = Vec::new();
+        for ident in outputs.unwrap_or_default() {
+            match self.cx.scope.lookup(&ident.name, ident.span) {
+                Some(Entity::Relax(v)) if self.current.iter().any(|b| b.var == v) => vars.push((ident, v)),
+                Some(Entity::Relax(_)) if self.cx.diags.has_errors() => {}
+                _ => {
+                    let d = Diag::error(ident.span, format!("`{}` is not bound in this dataflow block", ident.name));
+                    let bound = self.current.iter().map(|b| b.var.name().as_str());
+                    let d = super::scope::suggest(d, &ident.name, bound);
+                    self.cx.diags.push(d);
+                }
+            }
+        }
+        self.cx.scope.pop();
+        let bindings = std::mem::take(&mut self.current);
+        for b in &bindings {
+            self.hidden.insert(b.var.name().clone(), b.var.span());
+        }
+        for (ident, v) in &vars {
+            self.hidden.remove(&ident.name);
+            self.cx.scope.define(&ident.name, Entity::Relax(v.clone()), v.span());
+        }
+        let outputs = bindings.iter().map(|b| &b.var).filter(|v| vars.iter().any(|(_, o)| o == *v)).cloned().collect();
+        if !bindings.is_empty() {
+            self.blocks.push(Block::Dataflow { bindings, outputs });
+        }
+        if missing {
+            return Err(Diag::error(span, "the dataflow block has no R.output").help("end it with R.output(…)"));
+        }
+        Ok(())
+    }
+
+    fn assign(&mut self, target: &Expr, annotation: Option<&Expr>, value: &Expr, span: Span) -> Lowered<()> {
+        // n = T.int64(), also several at once
+        if let (Some(names), Some(values)) = (target.items(), value.items())
+            && names.len() == values.len()
+        {
+            return names.iter().zip(values).try_for_each(|(n, v)| self.assign(n, None, v, span));
+        }
+        let Some(name) = target.name() else { return Err(Diag::error(target.span, "expected one name to assign to")) };
+        if let Some((path, [], [])) = value.call()
+            && let Some(Ok(dtype)) = path.strip_prefix("T.").map(str::parse::<DType>)
+        {
+            let v = self.cx.symbol(name, dtype, target.span);
+            if v.dtype() != dtype {
+                return Err(Diag::error(target.span, format!("`{name}` is {} already", v.dtype())));
+            }
+            return Ok(());
+        }
+        if let Some(Entity::Module) = value.name().and_then(|n| self.cx.scope.lookup(n, value.span)) {
+            self.cx.scope.define(name, Entity::Module, target.span);
+            return Ok(());
+        }
+        let (value_, mut info) = self.value(value)?;
+        if let Some(a) = annotation {
+            self.cx.declare_symbols(a);
+            let declared = self.cx.sinfo(a)?;
+            if let Some(why) = contradiction(&declared, &info) {
+                let d =
+                    Diag::error(a.span, format!("the annotation of `{name}` does not fit its value: it says {why}"));
+                return Err(d.label(value.span, format!("this is {}", crate::ops::show_info(&info))));
+            }
+            info = declared;
+        }
+        let var = self.bind(name.clone(), value_, info, target.span);
+        self.hidden.remove(name);
+        self.cx.scope.define(name, Entity::Relax(var), target.span);
+        Ok(())
+    }
+
+    fn if_stmt(&mut self, cond: &Expr, then: &[Surface], otherwise: &[Surface], span: Span) -> Lowered<()> {
+        if self.in_dataflow {
+            return Err(Diag::error(span, "`if` inside a dataflow block").help("move it out of `with R.dataflow()`"));
+        }
+        if otherwise.is_empty() {
+            return Err(Diag::error(span, "`if` without `else`: both branches must bind the result"));
+        }
+        let cond = self.leaf(cond)?;
+        let (then, name, then_info) = self.branch(then, "then", span)?;
+        let (otherwise, other_name, other_info) = self.branch(otherwise, "else", span)?;
+        if name.name != other_name.name {
+            let d = format!("the branches bind different names, `{}` and `{}`", name.name, other_name.name);
+            return Err(Diag::error(other_name.span, d).label(name.span, "bound by the other branch"));
+        }
+        let info = join(&then_info, &other_info);
+        let var = self.bind(name.name.clone(), Value::If(Box::new(If { cond, then, otherwise })), info, span);
+        self.cx.scope.define(&name.name, Entity::Relax(var), name.span);
+        Ok(())
+    }
+
+    /// A branch: its last statement binds the result.
+    fn branch(&mut self, list: &[Surface], suffix: &str, span: Span) -> Lowered<(Body, Ident, StructInfo)> {
+        let Some((last, before)) = list.split_last() else { return Err(Diag::error(span, "an empty branch")) };
+        let outer_blocks = std::mem::take(&mut self.blocks);
+        let outer_current = std::mem::take(&mut self.current);
+        self.cx.scope.push();
+        let hidden = self.hidden.clone();
+        self.stmts(before);
+        let result = self.branch_result(last, suffix);
+        self.flush();
+        self.hidden = hidden;
+        self.cx.scope.pop();
+        let blocks = std::mem::replace(&mut self.blocks, outer_blocks);
+        self.current = outer_current;
+        let (ident, leaf, info) = result?;
+        if let Some((_, at)) = self.result.take() {
+            return Err(
+                Diag::error(at, "`return` inside a branch").help("bind the result and return it after the `if`")
+            );
+        }
+        Ok((Body { blocks, result: leaf }, ident, info))
+    }
+
+    fn branch_result(&mut self, last: &Surface, suffix: &str) -> Lowered<(Ident, Leaf, StructInfo)> {
+        let StmtKind::Assign { target, annotation, value: Some(value) } = &last.kind else {
+            if matches!(last.kind, StmtKind::If { .. }) {
+                self.stmt(last)?;
+                if let Some(b) = self.current.last() {
+                    let ident = Ident { name: b.var.name().clone(), span: last.span };
+                    return Ok((ident, Leaf::Var(b.var.clone()), b.var.info().clone()));
+                }
+            }
+            return Err(Diag::error(last.span, "the last statement of a branch must bind its result"));
+        };
+        let Some(name) = target.name() else { return Err(Diag::error(target.span, "expected one name to assign to")) };
+        let (v, mut info) = self.value(value)?;
+        if let Some(a) = annotation {
+            let declared = self.cx.sinfo(a)?;
+            if let Some(why) = contradiction(&declared, &info) {
+                return Err(Diag::error(
+                    a.span,
+                    format!("the annotation of `{name}` does not fit its value: it says {why}"),
+                ));
+            }
+            info = declared;
+        }
+        let leaf = match v {
+            Value::Leaf(l) => l,
+            other => {
+                let fresh = self.names.fresh(&format!("{name}_{suffix}"));
+                Leaf::Var(self.bind(fresh, other, info.clone(), target.span))
+            }
+        };
+        Ok((Ident { name: name.clone(), span: target.span }, leaf, info))
+    }
+}
+
+/// What is known of a value that comes from either of two.
+fn join(a: &StructInfo, b: &StructInfo) -> StructInfo {
+    match (a, b) {
+        _ if a == b => a.clone(),
+        (StructInfo::Tensor(x), StructInfo::Tensor(y)) => {
+            let dims = match (x.dims.rank(), y.dims.rank()) {
+                _ if x.dims == y.dims => x.dims.clone(),
+                (Some(n), Some(m)) if n == m => Dims::Rank(n),
+                _ => Dims::Unknown,
+            };
+            StructInfo::Tensor(TensorInfo { dims, dtype: x.dtype.filter(|d| y.dtype == Some(*d)) })
+        }
+        (StructInfo::Tuple(x), StructInfo::Tuple(y)) if x.len() == y.len() => {
+            StructInfo::Tuple(x.iter().zip(y).map(|(x, y)| join(x, y)).collect())
+        }
+        _ => StructInfo::Object,
+    }
+}
+
+/// Whether an expression is `None`.
+pub(super) fn is_none(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::None)
+}

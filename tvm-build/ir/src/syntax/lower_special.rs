@@ -1,0 +1,119 @@
+//! Calls with a form of their own: `call_tir` and its kin, `match_cast`.
+
+use super::ast::{Expr, Keyword};
+use super::lower_prim::Lowered;
+use super::lower_relax::RelaxLower;
+use super::scope::{Args, Signature};
+use crate::diag::Diag;
+use crate::prim::PrimExpr;
+use crate::relax::{CallTir, Expr as Value, GlobalVar, Leaf, StructInfo};
+use crate::span::Span;
+
+impl RelaxLower<'_, '_> {
+    /// A call of `R.name` that is not of the op table; `None` when it is.
+    pub(super) fn special_call(
+        &mut self,
+        name: &str,
+        args: &[Expr],
+        keywords: &[Keyword],
+        span: Span,
+    ) -> Lowered<Option<(Value, StructInfo)>> {
+        let what = format!("R.{name}");
+        let mut a = Args::new(&what, span, args, keywords);
+        let out = match name {
+            "call_tir" | "call_tir_inplace" => {
+                let func = self.prim_func(a.need("func")?)?;
+                let inputs = self.inputs(a.need("args")?)?;
+                let inplace = match a.keyword("inplace_indices") {
+                    Some(e) => {
+                        let at = e.span;
+                        let v = self.cx.attr(e)?;
+                        v.as_ints().ok_or_else(|| Diag::error(at, "expected a list of integers"))?
+                    }
+                    None if name == "call_tir_inplace" => {
+                        return Err(Diag::error(span, "R.call_tir_inplace: argument `inplace_indices` is missing"));
+                    }
+                    None => Vec::new(),
+                };
+                let out = self.out_info(&mut a, span)?;
+                let tir_vars = match a.take("tir_vars")? {
+                    Some(e) => self.tir_vars(e)?,
+                    None => Vec::new(),
+                };
+                let value = Value::CallTir(CallTir { func, args: inputs, out: out.clone(), tir_vars, inplace });
+                (value, out)
+            }
+            "call_dps_packed" => {
+                let symbol = self.cx.string(a.need("func")?)?;
+                let args = self.inputs(a.need("args")?)?;
+                let out = self.out_info(&mut a, span)?;
+                (Value::CallDps { symbol, args, out: out.clone() }, out)
+            }
+            "call_packed" | "call_pure_packed" => {
+                let symbol = self.cx.string(a.need("func")?)?;
+                let args = a.rest().iter().map(|x| self.leaf(x)).collect::<Result<Vec<_>, _>>()?;
+                let info = a.keyword("sinfo_args").or(a.keyword("ty_args"));
+                let ret = match info {
+                    Some(e) => match e.items() {
+                        Some([one]) => self.cx.sinfo(one)?,
+                        _ => self.cx.sinfo(e)?,
+                    },
+                    None => StructInfo::Object,
+                };
+                let pure = name == "call_pure_packed";
+                (Value::CallPacked { symbol, args, ret: ret.clone(), pure }, ret)
+            }
+            "match_cast" => {
+                let leaf = self.leaf(a.need("value")?)?;
+                let at = a.need("struct_info")?;
+                self.cx.declare_symbols(at);
+                let info = self.cx.sinfo(at)?;
+                (Value::MatchCast(leaf, info.clone()), info)
+            }
+            "output" | "func_attr" | "dataflow" => {
+                return Err(Diag::error(span, format!("{what} is a statement, not a value")));
+            }
+            _ => return Ok(None),
+        };
+        a.finish()?;
+        Ok(Some(out))
+    }
+
+    fn prim_func(&mut self, e: &Expr) -> Lowered<GlobalVar> {
+        match self.leaf(e)? {
+            Leaf::Global(g) => match self.cx.signatures.get(&g.0) {
+                Some(Signature::Relax { .. }) => Err(Diag::error(e.span, format!("`{}` is a Relax function", g.0))
+                    .help(format!("call it: cls.{}(…)", g.0))),
+                _ => Ok(g),
+            },
+            _ => Err(Diag::error(e.span, "expected a PrimFunc of the module, as cls.add")),
+        }
+    }
+
+    /// The inputs of a call in destination-passing style: a tuple, or one leaf.
+    fn inputs(&mut self, e: &Expr) -> Lowered<Vec<Leaf>> {
+        match self.leaf(e)? {
+            Leaf::Tuple(items) => Ok(items),
+            one => Ok(vec![one]),
+        }
+    }
+
+    fn out_info(&mut self, a: &mut Args<'_>, span: Span) -> Lowered<StructInfo> {
+        let e = match a.keyword("out_ty") {
+            Some(e) => e,
+            None => a.take("out_sinfo")?.ok_or_else(|| Diag::error(span, "argument `out_sinfo` is missing"))?,
+        };
+        let info = self.cx.sinfo(e)?;
+        match info.tensors() {
+            Some(_) => Ok(info),
+            None => Err(Diag::error(e.span, "the outputs must be tensors")),
+        }
+    }
+
+    fn tir_vars(&mut self, e: &Expr) -> Lowered<Vec<PrimExpr>> {
+        match e.call() {
+            Some((path, [dims], [])) if path == "R.shape" => self.cx.shape_dims(dims),
+            _ => self.cx.shape_dims(e),
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Relax functions, bindings and leaves.
+
+use super::Printer;
+use super::doc::{Doc, float, quoted, tuple};
+use crate::attrs::Attrs;
+use crate::constant::Constant;
+use crate::dtype::DType;
+use crate::relax::{Binding, Block, Body, Call, CallTir, Expr, Function, If, Leaf, StructInfo};
+use crate::syntax::Dialect;
+use crate::syntax::literal::{Number, decode};
+
+impl Printer {
+    /// `X.func_attr({…})`, without the symbol that the name implies.
+    pub(super) fn func_attrs(&mut self, prefix: &str, name: &str, attrs: &Attrs) {
+        let mut attrs = attrs.clone();
+        if attrs.get("global_symbol").and_then(|v| v.as_str()) == Some(name) {
+            attrs.remove("global_symbol");
+        }
+        if !attrs.is_empty() {
+            let text = self.attrs(&attrs);
+            self.line(format!("{prefix}.func_attr({text})"));
+        }
+    }
+
+    /// A function with its decorator. A local one has no symbol and is not marked private.
+    pub(super) fn function(&mut self, name: &str, f: &Function, local: bool) {
+        self.literal = DType::I64;
+        let outer = self.function_frame;
+        self.names.push();
+        self.function_frame = self.names.depth() - 1;
+        self.in_signature = true;
+        let mut params = Vec::new();
+        for p in &f.params {
+            let info = self.sinfo(p.info());
+            let name = self.names.define_relax(p);
+            params.push(format!("{name}: {info}"));
+        }
+        let ret = self.sinfo(&f.ret);
+        self.in_signature = false;
+        self.func_vars.clear();
+        let mut flags = Vec::new();
+        if !f.pure {
+            flags.push("pure=False");
+        }
+        if !local && f.is_private() {
+            flags.push("private=True");
+        }
+        let flags = if flags.is_empty() { String::new() } else { format!("({})", flags.join(", ")) };
+        self.line(format!("@R.function{flags}"));
+        self.line(format!("def {name}({}) -> {ret}:", params.join(", ")));
+        self.indent += 1;
+        self.declare();
+        let outer_cls = std::mem::replace(&mut self.uses_module, false);
+        let body = self.captured(|p| p.body(&f.body, true));
+        self.func_attrs("R", name, &f.attrs);
+        if self.uses_module && !local {
+            self.line("cls = Module");
+        }
+        self.uses_module |= outer_cls;
+        self.lines.extend(body);
+        self.indent -= 1;
+        self.names.pop();
+        self.function_frame = outer;
+    }
+
+    /// Declares the symbolic variables met since the last call: lines here, or in today's dialect before the module.
+    fn declare(&mut self) {
+        for (name, dtype) in std::mem::take(&mut self.undeclared) {
+            if self.dialect == Dialect::V0_27 {
+                self.type_vars.push(name);
+            } else {
+                self.line(format!("{name} = T.{dtype}()"));
+            }
+        }
+    }
+
+    fn body(&mut self, body: &Body, is_function: bool) {
+        for b in &body.blocks {
+            let lines = self.captured(|p| p.block_of(b));
+            self.declare();
+            self.lines.extend(lines);
+        }
+        if is_function {
+            let result = self.leaf(&body.result);
+            self.declare();
+            self.line(format!("return {result}"));
+        }
+    }
+
+    fn block_of(&mut self, b: &Block) {
+        match b {
+            Block::Plain(bindings) => bindings.iter().for_each(|b| self.binding(b)),
+            Block::Dataflow { bindings, outputs } => {
+                self.line("with R.dataflow():");
+                self.indent += 1;
+                bindings.iter().for_each(|b| self.binding(b));
+                let names: Vec<String> = outputs.iter().map(|v| self.relax_var(v)).collect();
+                self.line(format!("R.output({})", names.join(", ")));
+                self.indent -= 1;
+            }
+        }
+    }
+
+    fn relax_var(&mut self, v: &crate::relax::Var) -> String {
+        match self.names.relax(v) {
+            Some(n) => n.to_string(),
+            None => self.names.define_relax(v).to_string(),
+        }
+    }
+
+    fn binding(&mut self, b: &Binding) {
+        match &b.value {
+            Expr::If(i) => return self.if_binding(b, i),
+            Expr::Function(f) => {
+                let name = self.names.define_relax(&b.var);
+                self.function(&name, f, true);
+                return self.line("");
+            }
+            _ => {}
+        }
+        let value = self.value(&b.value);
+        let discarded = b.var.name() == "_" && *b.var.info() == StructInfo::unit() && value.ends_with(')');
+        if discarded && self.dialect == Dialect::V0_27 {
+            return self.line(value);
+        }
+        let hide = match &b.value {
+            Expr::CallTir(c) => c.inplace.is_empty() && c.out == *b.var.info(),
+            Expr::CallDps { out, .. } => out == b.var.info(),
+            _ => false,
+        };
+        let annotation = if hide { String::new() } else { format!(": {}", self.sinfo(b.var.info())) };
+        let name = self.names.define_relax(&b.var);
+        self.line(format!("{name}{annotation} = {value}"));
+    }
+
+    fn if_binding(&mut self, b: &Binding, i: &If) {
+        let cond = self.leaf(&i.cond);
+        let name = {
+            let frame = self.names.depth() - 1;
+            self.names.unique(b.var.name(), frame)
+        };
+        self.line(format!("if {cond}:"));
+        self.branch(&name, b.var.info(), &i.then);
+        self.line("else:");
+        self.branch(&name, b.var.info(), &i.otherwise);
+        self.names.alias_relax(&b.var, &name);
+    }
+
+    fn branch(&mut self, name: &str, info: &StructInfo, body: &Body) {
+        self.indent += 1;
+        self.names.push();
+        self.body(body, false);
+        let result = self.leaf(&body.result);
+        let info = body.result.info().unwrap_or_else(|| info.clone());
+        let info = self.sinfo(&info);
+        self.line(format!("{name}: {info} = {result}"));
+        self.names.pop();
+        self.indent -= 1;
+    }
+
+    fn leaves(&mut self, list: &[Leaf]) -> Vec<String> {
+        list.iter().map(|l| self.leaf(l)).collect()
+    }
+
+    fn leaf(&mut self, l: &Leaf) -> String {
+        match l {
+            Leaf::Var(v) => self.relax_var(v),
+            Leaf::Const(c) => self.constant(c),
+            Leaf::Global(g) => {
+                self.uses_module = true;
+                format!("cls.{}", g.0)
+            }
+            Leaf::Prim(e) => {
+                let text = self.prim(e);
+                if self.dialect == Dialect::V0_27 { text } else { format!("R.prim_value({text})") }
+            }
+            Leaf::Shape(dims) => format!("R.shape([{}])", self.shape(dims).join(", ")),
+            Leaf::Str(s) => format!("R.str({})", quoted(s)),
+            Leaf::DType(d) => format!("R.dtype(\"{d}\")"),
+            Leaf::Tuple(items) if items.is_empty() => "R.tuple()".into(),
+            Leaf::Tuple(items) => {
+                let docs = self.leaves(items);
+                tuple(&docs)
+            }
+            Leaf::Absent => "None".into(),
+        }
+    }
+
+    fn constant(&mut self, c: &Constant) -> String {
+        if c.shape().is_empty()
+            && let Some(n) = decode(c.dtype(), c.data())
+        {
+            let digits = match n {
+                Number::Int(v) => v.to_string(),
+                Number::Float(v) => float(v),
+                Number::Bool(b) => if b { "True" } else { "False" }.into(),
+            };
+            return format!("R.const({digits}, \"{}\")", c.dtype());
+        }
+        let index = match self.constants.iter().position(|x| x.same_as(c)) {
+            Some(i) => i,
+            None => {
+                self.constants.push(c.clone());
+                self.constants.len() - 1
+            }
+        };
+        let key = if self.dialect == Dialect::V0_27 { "ir.GenericConst" } else { "relax.expr.Constant" };
+        format!("metadata[\"{key}\"][{index}]")
+    }
+
+    fn value(&mut self, e: &Expr) -> String {
+        match e {
+            Expr::Leaf(Leaf::Tuple(items)) | Expr::Tuple(items) if items.len() > 1 => self.leaves(items).join(", "),
+            Expr::Leaf(l) => self.leaf(l),
+            Expr::Call(c) => self.call(c),
+            Expr::CallTir(c) => self.call_tir(c),
+            Expr::CallDps { symbol, args, out } => {
+                let args = self.leaves(args);
+                let out = self.out_info(out);
+                format!("R.call_dps_packed({}, {}, {}={out})", quoted(symbol), dps_args(&args), self.out_word())
+            }
+            Expr::CallFunc { callee, args } => {
+                let callee = self.leaf(callee);
+                let args = self.leaves(args);
+                Doc::call(&callee, &args).text
+            }
+            Expr::CallPacked { symbol, args, ret, pure } => {
+                let mut docs = vec![quoted(symbol)];
+                docs.extend(self.leaves(args));
+                let infos: Vec<String> = match ret {
+                    StructInfo::Tuple(fields) if fields.len() > 1 => fields.iter().map(|f| self.sinfo(f)).collect(),
+                    other => vec![self.sinfo(other)],
+                };
+                let word = if self.dialect == Dialect::V0_27 { "ty_args" } else { "sinfo_args" };
+                docs.push(format!("{word}={}", tuple(&infos)));
+                Doc::call(if *pure { "R.call_pure_packed" } else { "R.call_packed" }, &docs).text
+            }
+            Expr::Tuple(items) if items.is_empty() => "R.tuple()".into(),
+            Expr::Tuple(items) => {
+                let docs = self.leaves(items);
+                tuple(&docs)
+            }
+            Expr::TupleGetItem(l, i) => format!("{}[{i}]", self.leaf(l)),
+            Expr::MatchCast(l, info) => {
+                let (leaf, info) = (self.leaf(l), self.sinfo(info));
+                format!("R.match_cast({leaf}, {info})")
+            }
+            // Bindings of these have a form of their own; see `binding`.
+            Expr::If(i) => format!("R.tuple({})", self.leaf(&i.cond)),
+            Expr::Function(_) => "R.tuple()".into(),
+        }
+    }
+
+    fn out_word(&self) -> &'static str {
+        if self.dialect == Dialect::V0_27 { "out_ty" } else { "out_sinfo" }
+    }
+
+    fn call_tir(&mut self, c: &CallTir) -> String {
+        self.uses_module = true;
+        let args = self.leaves(&c.args);
+        let out = self.out_info(&c.out);
+        let word = if c.inplace.is_empty() { "R.call_tir" } else { "R.call_tir_inplace" };
+        let mut text = format!("{word}(cls.{}, {}, {}={out}", c.func.0, dps_args(&args), self.out_word());
+        if !c.inplace.is_empty() {
+            let indices: Vec<String> = c.inplace.iter().map(i64::to_string).collect();
+            text.push_str(&format!(", inplace_indices=[{}]", indices.join(", ")));
+        }
+        if !c.tir_vars.is_empty() {
+            let dims = self.shape(&c.tir_vars);
+            text.push_str(&format!(", tir_vars=R.shape([{}])", dims.join(", ")));
+        }
+        text + ")"
+    }
+
+    fn call(&mut self, c: &Call) -> String {
+        let def = c.op.def();
+        let mut args = c.args.as_slice();
+        while let [rest @ .., Leaf::Absent] = args {
+            args = rest;
+        }
+        let mut docs = self.leaves(args);
+        for (d, v) in def.attrs.iter().zip(&c.attrs) {
+            docs.push(format!("{}={}", d.name, self.attr(v)));
+        }
+        Doc::call(&format!("R.{}", def.name), &docs).text
+    }
+}
+
+/// Inputs of a call in destination-passing style.
+fn dps_args(args: &[String]) -> String {
+    if args.is_empty() { "R.tuple()".into() } else { tuple(args) }
+}

@@ -1,0 +1,221 @@
+//! Names in scope, and what lowering of every level shares.
+
+use super::ParseOptions;
+use super::ast::{Expr, Ident, Keyword};
+use crate::arith::Analyzer;
+use crate::diag::{Diag, Diags};
+use crate::dtype::DType;
+use crate::name::Name;
+use crate::prim::{self, Buffer};
+use crate::relax::{self, StructInfo};
+use crate::span::{SourceId, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Entity {
+    /// A scalar variable.
+    Prim(prim::Var),
+    /// A buffer.
+    Buffer(Buffer),
+    /// A graph-level variable.
+    Relax(relax::Var),
+    /// A `T.handle` parameter, by its position, until `T.match_buffer` names its buffer.
+    Handle(usize),
+    /// The module itself (`cls = Module`).
+    Module,
+}
+
+/// Frames of names, innermost last. The second frame is the function's.
+#[derive(Default)]
+pub(super) struct Scope {
+    frames: Vec<BTreeMap<Name, (Entity, Span)>>,
+    /// Names declared by `n = TypeVar("n")` or `def f[n](…)`: each function has its own variable.
+    pub(super) type_vars: BTreeSet<Name>,
+}
+
+impl Scope {
+    /// Opens a frame.
+    pub(super) fn push(&mut self) {
+        self.frames.push(BTreeMap::new());
+    }
+
+    /// Closes the innermost frame.
+    pub(super) fn pop(&mut self) {
+        self.frames.pop();
+    }
+
+    /// Defines a name in the innermost frame; gives the place of an earlier definition in that frame.
+    pub(super) fn define(&mut self, name: &Name, entity: Entity, span: Span) -> Option<Span> {
+        if self.frames.is_empty() {
+            self.push();
+        }
+        self.frames.last_mut()?.insert(name.clone(), (entity, span)).map(|(_, s)| s)
+    }
+
+    /// Defines a name in the function's frame, visible to its end.
+    pub(super) fn define_in_function(&mut self, name: &Name, entity: Entity, span: Span) {
+        if let Some(frame) = self.frames.first_mut() {
+            frame.insert(name.clone(), (entity, span));
+        }
+    }
+
+    /// What a name stands for; a type variable becomes a scalar variable of the function at its first use.
+    pub(super) fn lookup(&mut self, name: &Name, span: Span) -> Option<Entity> {
+        let found = self.frames.iter().rev().find_map(|f| f.get(name)).map(|(e, _)| e.clone());
+        if found.is_none() && self.type_vars.contains(name) {
+            let entity = Entity::Prim(prim::Var::at(name.clone(), DType::I64, span));
+            self.define_in_function(name, entity.clone(), span);
+            return Some(entity);
+        }
+        found
+    }
+
+    /// Every name in scope.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.frames.iter().flat_map(|f| f.keys()).chain(&self.type_vars)
+    }
+}
+
+/// What a module tells about its functions before their bodies are read.
+#[derive(Clone, Debug)]
+pub(super) enum Signature {
+    /// A PrimFunc.
+    Prim,
+    /// A Relax function.
+    Relax {
+        /// Parameters.
+        params: Vec<StructInfo>,
+        /// Result, when annotated.
+        ret: Option<StructInfo>,
+    },
+    /// An external function.
+    Extern,
+}
+
+/// State of lowering a function.
+pub(super) struct Lower<'a> {
+    pub(super) source: SourceId,
+    pub(super) options: &'a ParseOptions,
+    /// The functions of the module.
+    pub(super) signatures: &'a BTreeMap<Name, Signature>,
+    pub(super) diags: Diags,
+    pub(super) scope: Scope,
+    /// Type of an integer literal: `int32` in TensorIR, `int64` in Relax.
+    pub(super) literal: DType,
+    pub(super) analyzer: Analyzer,
+}
+
+impl Lower<'_> {
+    /// What a name stands for, or an error with a suggestion.
+    pub(super) fn resolve(&mut self, name: &Name, span: Span) -> Result<Entity, Diag> {
+        if let Some(e) = self.scope.lookup(name, span) {
+            return Ok(e);
+        }
+        let d = Diag::error(span, format!("undefined name `{name}`"));
+        Err(suggest(d, name, self.scope.names().map(Name::as_str)))
+    }
+
+    /// Defines a name; a second definition in the same frame is an error.
+    pub(super) fn define(&mut self, ident: &Ident, entity: Entity) {
+        if let Some(first) = self.scope.define(&ident.name, entity, ident.span) {
+            self.diags.push(
+                Diag::error(ident.span, format!("`{}` is already defined here", ident.name))
+                    .label(first, "first defined"),
+            );
+        }
+    }
+}
+
+/// Adds "did you mean" when a candidate is close.
+pub(super) fn suggest<'n>(d: Diag, name: &str, candidates: impl Iterator<Item = &'n str>) -> Diag {
+    let limit = if name.len() <= 3 { 1 } else { 2 };
+    let best = candidates
+        .filter(|c| c.len().abs_diff(name.len()) <= limit)
+        .map(|c| (distance(name, c), c))
+        .filter(|(n, _)| *n <= limit)
+        .min();
+    match best {
+        Some((_, c)) => d.help(format!("did you mean `{c}`?")),
+        None => d,
+    }
+}
+
+/// Edit distance of short names.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The arguments of a call, taken by position or name; [`Args::finish`] reports what nobody took.
+pub(super) struct Args<'a> {
+    what: String,
+    span: Span,
+    positional: &'a [Expr],
+    keywords: &'a [Keyword],
+    next: usize,
+    taken: Vec<&'a str>,
+}
+
+impl<'a> Args<'a> {
+    pub(super) fn new(what: &str, span: Span, positional: &'a [Expr], keywords: &'a [Keyword]) -> Args<'a> {
+        Args { what: what.into(), span, positional, keywords, next: 0, taken: Vec::new() }
+    }
+
+    /// The argument of a name, by keyword or at the next position.
+    pub(super) fn take(&mut self, name: &'a str) -> Result<Option<&'a Expr>, Diag> {
+        let keyword = self.keyword(name);
+        if let Some(e) = self.positional.get(self.next) {
+            self.next += 1;
+            if keyword.is_some() {
+                return Err(Diag::error(e.span, format!("{}: `{name}` is given twice", self.what)));
+            }
+            return Ok(Some(e));
+        }
+        Ok(keyword)
+    }
+
+    /// The argument of a name that must be there.
+    pub(super) fn need(&mut self, name: &'a str) -> Result<&'a Expr, Diag> {
+        let (what, span) = (self.what.clone(), self.span);
+        self.take(name)?.ok_or_else(|| Diag::error(span, format!("{what}: argument `{name}` is missing")))
+    }
+
+    /// The argument of a name that is given by keyword alone.
+    pub(super) fn keyword(&mut self, name: &'a str) -> Option<&'a Expr> {
+        self.taken.push(name);
+        self.keywords.iter().find(|k| k.name == name).map(|k| &k.value)
+    }
+
+    /// Positional arguments not yet taken; they count as taken.
+    pub(super) fn rest(&mut self) -> &'a [Expr] {
+        let rest = self.positional.get(self.next..).unwrap_or(&[]);
+        self.next = self.positional.len();
+        rest
+    }
+
+    /// Errors for arguments that were not taken.
+    pub(super) fn finish(self) -> Result<(), Diag> {
+        if let Some(e) = self.positional.get(self.next) {
+            let (n, given) = (self.next, self.positional.len());
+            return Err(Diag::error(e.span, format!("{}: {given} arguments given, at most {n} expected", self.what)));
+        }
+        match self.keywords.iter().find(|k| !self.taken.contains(&k.name.as_str())) {
+            Some(k) => {
+                let d = Diag::error(k.span, format!("{} has no argument or attribute `{}`", self.what, k.name));
+                Err(suggest(d, &k.name, self.taken.iter().copied()))
+            }
+            None => Ok(()),
+        }
+    }
+}
