@@ -113,7 +113,7 @@ fn lower(cx: &LowerCx<'_>, dims: usize) -> Result<PrimFunc, Diag> {
     let groups = cx.with_infer(|c| c.int("groups"))?;
     let mut te = Te::new();
     let (before, after) = (pads_of(&data, &window.before), pads_of(&data, &window.after));
-    let padded = pad_stage(&mut te, x, &before, &after, &PrimExpr::zero(x.dtype), Axes::I);
+    let padded = pad_stage(&mut te, "pad_temp", x, (&before, &after), &PrimExpr::zero(x.dtype), Axes::I);
 
     let per_group = w.shape[kernel.channel].clone();
     let out_per_group = w.shape[kernel.outer].clone().floordiv(groups);

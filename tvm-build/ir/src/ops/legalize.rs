@@ -9,7 +9,7 @@ use crate::name::Name;
 use crate::prim::{Buffer, PrimExpr, Var, free_vars, substitute};
 use crate::relax::build::BindingBuilder;
 use crate::relax::{ArgKind, Call, Dims, Expr, Leaf, Legalized, Lower, LowerCx, RewriteCx, StructInfo, TensorInfo};
-use crate::tir::{Param, PrimFunc, visit_exprs};
+use crate::tir::{Param, PrimFunc};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Makes a call simpler. `out` is its struct info. The bindings of [`Legalized::Bindings`] may hold calls that are
@@ -70,6 +70,14 @@ fn to_tir(
     };
     let inner_out = out.substitute(&map);
     let mut func = lower(&LowerCx { call: &inner, out: &inner_out, inputs: &inputs })?;
+    // What a lowering does not read (the shape-giving tensor of `zeros_like`) is no argument.
+    let passed: Vec<Leaf> = inputs
+        .iter()
+        .flatten()
+        .zip(args)
+        .filter(|(b, _)| func.buffers().any(|p| p == *b))
+        .map(|(_, leaf)| leaf)
+        .collect();
     let unbound = unbound_vars(&func);
     let mut tir_vars = Vec::new();
     for (old, new) in &fresh {
@@ -78,7 +86,7 @@ fn to_tir(
             tir_vars.push(old.expr());
         }
     }
-    Ok(Legalized::Tir { name: hint.into(), func, args, tir_vars })
+    Ok(Legalized::Tir { name: hint.into(), func, args: passed, tir_vars })
 }
 
 /// An error unless the result is known in full.
@@ -214,7 +222,6 @@ fn unbound_vars(func: &PrimFunc) -> BTreeSet<Var> {
     if let Some(root) = func.root() {
         root.allocs.iter().flat_map(|b| &b.shape).for_each(&mut add);
     }
-    visit_exprs(&func.body, &mut |_| {});
     for b in func.buffers() {
         for v in b.shape.iter().filter_map(PrimExpr::as_var) {
             used.remove(v);

@@ -1,23 +1,37 @@
 //! Matrix products.
 
 use super::cx::load_broadcast;
-use super::row::{attr, op, tensor};
+use super::row::{attr, op, optional, tensor};
 use super::show::{show_expr, show_tensor};
 use crate::diag::Diag;
 use crate::prim::{Buffer, PrimExpr};
-use crate::relax::{AttrDefault, AttrKind, Dims, InferCx, Lower, LowerCx, OpDef, Pattern, StructInfo};
+use crate::relax::build::BindingBuilder;
+use crate::relax::{
+    ArgKind, AttrDefault, AttrKind, Dims, InferCx, Leaf, Lower, LowerCx, OpDef, Pattern, RewriteCx, StructInfo,
+};
 use crate::te::{Axes, Reducer, Te};
 use crate::tir::PrimFunc;
 
-pub(super) static OPS: &[OpDef] = &[op(
-    "matmul",
-    "matrix product of the last two axes; leading axes broadcast; a vector is a row on the left, a column on the right",
-    &[tensor("x1"), tensor("x2")],
-    &[attr("out_dtype", AttrKind::DType, AttrDefault::Void)],
-    infer,
-    Lower::Tir("matmul", lower),
-    Pattern::OutEWiseFusable,
-)];
+pub(super) static OPS: &[OpDef] = &[
+    op(
+        "linear",
+        "data @ weight.T + bias, of a weight of shape (out, in)",
+        &[tensor("data"), tensor("weight"), optional("bias", ArgKind::Tensor)],
+        &[attr("out_dtype", AttrKind::DType, AttrDefault::Void)],
+        infer_linear,
+        Lower::Ops(lower_linear),
+        Pattern::Opaque,
+    ),
+    op(
+        "matmul",
+        "matrix product of the last two axes; leading axes broadcast; a vector is a row on the left, a column on the right",
+        &[tensor("x1"), tensor("x2")],
+        &[attr("out_dtype", AttrKind::DType, AttrDefault::Void)],
+        infer,
+        Lower::Tir("matmul", lower),
+        Pattern::OutEWiseFusable,
+    ),
+];
 
 fn infer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
@@ -65,6 +79,31 @@ fn infer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
         out.push(db[rb - 1].clone());
     }
     cx.result(Dims::Known(out), dtype)
+}
+
+/// Emits the calls `linear` stands for.
+fn linear(builder: &mut BindingBuilder, args: &[Leaf], out_dtype: &crate::attrs::AttrValue) -> Result<Leaf, Diag> {
+    let [data, weight, bias] = args else {
+        return Err(Diag::error(builder.span, "R.linear: three arguments expected"));
+    };
+    let one = matches!(weight.info(), Some(StructInfo::Tensor(t)) if t.dims.rank() == Some(1));
+    let weight = if one { weight.clone() } else { builder.call("permute_dims", vec![weight.clone()], &[])? };
+    let product = builder.call("matmul", vec![data.clone(), weight], &[("out_dtype", out_dtype.clone())])?;
+    match bias {
+        Leaf::Absent => Ok(product),
+        b => builder.call("add", vec![product, b.clone()], &[]),
+    }
+}
+
+fn infer_linear(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
+    let mut builder = BindingBuilder { analyzer: cx.analyzer.clone(), span: cx.call.span, ..BindingBuilder::new() };
+    let result = linear(&mut builder, &cx.call.args, cx.call.attr("out_dtype"))
+        .map_err(|d| Diag { message: format!("R.linear is permute_dims, matmul, add: {}", d.message), ..d })?;
+    result.info().ok_or_else(|| cx.fail("has no result"))
+}
+
+fn lower_linear(cx: &mut RewriteCx<'_>) -> Result<Leaf, Diag> {
+    linear(cx.builder, &cx.call.args, cx.call.attr("out_dtype"))
 }
 
 fn lower(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {

@@ -4,21 +4,33 @@
 //! To add an op, add a row to its family's file; a new family is one file, one `mod` line and one entry of `FILES`.
 
 mod activation;
+mod adaptive_pool;
 mod batch_norm;
 mod binary;
 mod check;
 mod conv;
+mod conv_transpose;
+mod create;
 mod cx;
 mod elementwise;
+mod join;
 mod legalize;
 mod matmul;
+mod norm;
+mod pad;
 mod permute;
 mod pool;
 mod reduce;
 mod reshape;
 mod row;
+mod scan;
+mod scatter;
 mod search;
+mod shape;
 mod show;
+mod slice;
+mod spread;
+mod take;
 mod topi;
 mod unary;
 mod window;
@@ -36,16 +48,29 @@ use std::sync::OnceLock;
 /// The families.
 static FILES: &[&[OpDef]] = &[
     activation::OPS,
+    adaptive_pool::OPS,
     batch_norm::OPS,
     binary::OPS,
     conv::OPS,
+    conv_transpose::OPS,
+    create::FILLS,
+    create::OPS,
     elementwise::OPS,
+    join::OPS,
     matmul::OPS,
+    norm::OPS,
+    pad::OPS,
     permute::OPS,
     pool::OPS,
     reduce::OPS,
     reshape::OPS,
+    scan::OPS,
+    scatter::OPS,
     search::OPS,
+    shape::OPS,
+    slice::OPS,
+    spread::OPS,
+    take::OPS,
     unary::OPS,
 ];
 

@@ -93,7 +93,10 @@ fn window_stage(
     let padded = if window.before.iter().chain(&window.after).all(|p| *p == 0) {
         x.clone()
     } else {
-        pad_stage(te, x, &pads_of(&data, &window.before), &pads_of(&data, &window.after), &fill, Axes::Ax)
+        {
+            let pads = (&pads_of(&data, &window.before)[..], &pads_of(&data, &window.after)[..]);
+            pad_stage(te, "pad_temp", x, pads, &fill, Axes::Ax)
+        }
     };
     let reduced: Vec<ReduceAxis> = REDUCED.into_iter().zip(kernel.iter().map(|k| PrimExpr::i64(*k))).collect();
     if name == "pool_max" {

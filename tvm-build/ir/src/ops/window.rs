@@ -150,19 +150,20 @@ pub(super) fn same_layout(cx: &InferCx<'_>, layout: &str) -> Result<(), Diag> {
     Err(cx.fail(format!("`out_layout` \"{b}\" is not `{layout}` \"{a}\"")).help("put R.permute_dims after it"))
 }
 
-/// A stage `pad_temp` that copies the input into a border of `fill`; both pads are one entry an axis of the input.
+/// A stage that copies the input into a border of `fill`; both pads are one entry an axis of the input. Negative pads
+/// cut elements off.
 pub(super) fn pad_stage(
     te: &mut Te,
+    name: &str,
     x: &Buffer,
-    before: &[i64],
-    after: &[i64],
+    (before, after): (&[i64], &[i64]),
     fill: &PrimExpr,
     axes: Axes<'_>,
 ) -> Buffer {
     let analyzer = Analyzer::new();
     let dims: Vec<PrimExpr> =
         x.shape.iter().zip(before.iter().zip(after)).map(|(d, (b, a))| analyzer.simplify(&(d + (b + a)))).collect();
-    te.compute("pad_temp", axes, &dims, x.dtype, |index| {
+    te.compute(name, axes, &dims, x.dtype, |index| {
         let mut inside = PrimExpr::bool(true);
         let mut at = Vec::with_capacity(index.len());
         for (d, i) in index.iter().enumerate() {

@@ -106,6 +106,8 @@ pub enum AttrDefault {
     Float(f64),
     /// A string.
     Str(&'static str),
+    /// A data type.
+    DType(DType),
     /// `"void"`: as inferred.
     Void,
     /// A list of integers.
@@ -121,6 +123,7 @@ impl AttrDefault {
             AttrDefault::Int(v) => AttrValue::Int(v),
             AttrDefault::Float(v) => AttrValue::Float(v),
             AttrDefault::Str(v) => AttrValue::Str(v.into()),
+            AttrDefault::DType(v) => AttrValue::DType(v),
             AttrDefault::Void => AttrValue::DType(DType::VOID),
             AttrDefault::Ints(v) => AttrValue::List(v.iter().map(|i| AttrValue::Int(*i)).collect()),
         }

@@ -42,6 +42,9 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
     elementwise(&mut add);
     shapes(&mut add);
     nn(&mut add);
+    manipulate(&mut add);
+    norms(&mut add);
+    transposed(&mut add);
     out
 }
 
@@ -120,6 +123,126 @@ fn shapes(add: &mut Add<'_>) {
     add("matmul", vec![x(&[3]), w(&[4, 3, 7])], &[], &[4, 7], F);
     add("matmul", vec![x(&[4, 2, 3]), w(&[3])], &[("out_dtype", DType::F64.into())], &[4, 2], DType::F64);
     add("matmul", vec![x(&[3]), w(&[3])], &[], &[], F);
+}
+
+fn index(name: &str, dims: &[i64]) -> Leaf {
+    of(name, dims, DType::I64)
+}
+
+fn prims(v: &[i64]) -> Leaf {
+    Leaf::Tuple(v.iter().map(|i| Leaf::Prim(PrimExpr::i64(*i))).collect())
+}
+
+fn prim(v: i64) -> Leaf {
+    Leaf::Prim(PrimExpr::i64(v))
+}
+
+fn manipulate(add: &mut Add<'_>) {
+    add("concat", vec![Leaf::Tuple(vec![x(&[2, 3]), w(&[2, 0]), w(&[2, 4])])], &[("axis", 1.into())], &[2, 7], F);
+    add("stack", vec![Leaf::Tuple(vec![x(&[2, 3]), w(&[2, 3])])], &[("axis", (-1).into())], &[2, 3, 2], F);
+    add("split", vec![x(&[2, 6])], &[("indices_or_sections", 3.into()), ("axis", 1.into())], &[2, 2], F);
+    add("split", vec![x(&[6])], &[("indices_or_sections", ints(&[4, 9]))], &[4], F);
+    add("broadcast_to", vec![x(&[3, 1]), shape(&[2, 3, 4])], &[], &[2, 3, 4], F);
+    add("flip", vec![x(&[2, 3])], &[("axis", (-1).into())], &[2, 3], F);
+    add("repeat", vec![x(&[2, 3])], &[("repeats", 2.into())], &[12], F);
+    add("repeat", vec![x(&[2, 3])], &[("repeats", 0.into()), ("axis", 1.into())], &[2, 0], F);
+    add("tile", vec![x(&[2, 3])], &[("repeats", ints(&[2, 1, 2]))], &[2, 2, 6], F);
+    add("take", vec![x(&[2, 3, 4]), index("i", &[5, 6])], &[("axis", 1.into())], &[2, 5, 6, 4], F);
+    for mode in ["fast", "wrap", "clip"] {
+        add("take", vec![x(&[7]), prim(3)], &[("mode", mode.into())], &[], F);
+    }
+    add("gather_elements", vec![x(&[3, 4]), index("i", &[2, 4])], &[], &[2, 4], F);
+    add("gather_nd", vec![x(&[2, 3, 4]), index("i", &[5, 2])], &[], &[5, 4], F);
+    add("gather_nd", vec![x(&[2, 3, 4]), index("i", &[2, 1])], &[("batch_dims", 1.into())], &[2, 4], F);
+    add(
+        "one_hot",
+        vec![index("i", &[2, 3]), Leaf::Prim(PrimExpr::float(F, 1.0)), Leaf::Prim(PrimExpr::float(F, 0.0))],
+        &[("depth", 4.into()), ("axis", 0.into())],
+        &[4, 2, 3],
+        F,
+    );
+    for mode in ["update", "add", "mul", "min", "max", "mean"] {
+        let args = vec![x(&[3, 4]), index("i", &[2, 4]), w(&[2, 4])];
+        add("scatter_elements", args, &[("reduction", mode.into())], &[3, 4], F);
+    }
+    add("scatter_nd", vec![x(&[3, 4]), index("i", &[5, 1]), w(&[5, 4])], &[], &[3, 4], F);
+    for name in ["cumsum", "cumprod"] {
+        add(name, vec![x(&[2, 3])], &[("axis", 1.into()), ("exclusive", true.into())], &[2, 3], F);
+        add(name, vec![x(&[2, 3])], &[("dtype", DType::F64.into())], &[6], DType::F64);
+    }
+    add("strided_slice", vec![x(&[2, 9]), prims(&[1]), prims(&[-8]), prims(&[i64::MAX]), prims(&[3])], &[], &[2, 3], F);
+    add("strided_slice", vec![x(&[9]), prims(&[0]), prims(&[-1]), prims(&[i64::MIN]), prims(&[-2])], &[], &[5], F);
+    add("strided_slice", vec![x(&[9]), prims(&[0]), prims(&[5]), prims(&[5])], &[], &[0], F);
+    for mode in ["constant", "reflect", "replicate", "circular"] {
+        add("nn.pad", vec![x(&[3, 4])], &[("pad_width", ints(&[0, 0, 2, 1])), ("pad_mode", mode.into())], &[3, 7], F);
+    }
+    add("full", vec![shape(&[2, 3]), Leaf::Prim(PrimExpr::float(F, 2.0))], &[], &[2, 3], F);
+    add("full_like", vec![x(&[2, 3]), prim(2)], &[("dtype", DType::I8.into())], &[2, 3], DType::I8);
+    for name in ["zeros", "ones"] {
+        add(name, vec![shape(&[])], &[("dtype", DType::BOOL.into())], &[], DType::BOOL);
+        add(&format!("{name}_like"), vec![x(&[2])], &[], &[2], F);
+    }
+    add("arange", vec![prim(5)], &[], &[5], DType::I64);
+    add("arange", vec![prim(5), prim(0), prim(-2)], &[("dtype", F.into())], &[3], F);
+    add("eye", vec![prim(3), prim(4), prim(-1)], &[], &[3, 4], F);
+    add("tril", vec![x(&[2, 3, 4])], &[], &[2, 3, 4], F);
+    add("triu", vec![x(&[3, 4]), prim(1)], &[], &[3, 4], F);
+    add("linear", vec![x(&[2, 3]), w(&[4, 3]), of("b", &[4], F)], &[], &[2, 4], F);
+    add("linear", vec![x(&[5, 2, 3]), w(&[4, 3])], &[], &[5, 2, 4], F);
+    add("shape_to_tensor", vec![shape(&[2, 3])], &[], &[2], DType::I64);
+}
+
+fn norms(add: &mut Add<'_>) {
+    let c = |n: &str, d: i64| of(n, &[d], F);
+    add("nn.layer_norm", vec![x(&[2, 3, 4]), c("g", 4), c("b", 4)], &[("axes", ints(&[-1]))], &[2, 3, 4], F);
+    let two = vec![x(&[2, 3, 4]), of("g", &[3, 4], F), of("b", &[3, 4], F)];
+    add("nn.layer_norm", two, &[("axes", ints(&[1, 2])), ("center", false.into())], &[2, 3, 4], F);
+    let half = |n: &str, d: &[i64]| of(n, d, DType::F16);
+    add(
+        "nn.layer_norm",
+        vec![half("x", &[2, 6]), half("g", &[6]), half("b", &[6])],
+        &[("axes", ints(&[1]))],
+        &[2, 6],
+        DType::F16,
+    );
+    add("nn.rms_norm", vec![half("x", &[2, 6]), half("g", &[6])], &[("axes", ints(&[1]))], &[2, 6], DType::F16);
+    let channel = [("channel_axis", AttrValue::from(1)), ("axes", ints(&[2, 3]))];
+    add("nn.instance_norm", vec![x(&[2, 4, 5, 6]), c("g", 4), c("b", 4)], &channel, &[2, 4, 5, 6], F);
+    let group = [("num_groups", AttrValue::from(2)), channel[0].clone(), channel[1].clone()];
+    add("nn.group_norm", vec![x(&[2, 4, 5, 6]), c("g", 4), c("b", 4)], &group, &[2, 4, 5, 6], F);
+}
+
+fn transposed(add: &mut Add<'_>) {
+    add(
+        "nn.conv1d_transpose",
+        vec![x(&[2, 4, 5]), w(&[4, 2, 3])],
+        &[("strides", 2.into()), ("padding", 1.into())],
+        &[2, 2, 9],
+        F,
+    );
+    let attrs = [
+        ("strides", ints(&[2, 1])),
+        ("padding", ints(&[1, 0, 1, 2])),
+        ("output_padding", ints(&[1, 0])),
+        ("groups", 2.into()),
+    ];
+    add("nn.conv2d_transpose", vec![x(&[2, 4, 5, 6]), w(&[4, 2, 3, 3])], &attrs, &[2, 4, 10, 6], F);
+    add(
+        "nn.conv3d_transpose",
+        vec![x(&[1, 1, 2, 2, 2]), w(&[1, 1, 2, 2, 2])],
+        &[("dilation", 2.into())],
+        &[1, 1, 4, 4, 4],
+        F,
+    );
+    for (op, dims) in [
+        ("nn.adaptive_avg_pool1d", vec![2, 3, 7]),
+        ("nn.adaptive_avg_pool2d", vec![2, 3, 6, 7]),
+        ("nn.adaptive_avg_pool3d", vec![2, 3, 6, 7, 8]),
+    ] {
+        let out: Vec<i64> = dims.iter().enumerate().map(|(i, d)| if i < 2 { *d } else { 3 }).collect();
+        add(op, vec![x(&dims)], &[("output_size", 3.into())], &out, F);
+        add(op, vec![x(&dims)], &[], &dims, F);
+    }
 }
 
 fn nn(add: &mut Add<'_>) {
