@@ -16,6 +16,7 @@ mod elementwise;
 mod join;
 mod legalize;
 mod matmul;
+mod memory;
 mod norm;
 mod pad;
 mod permute;
@@ -58,6 +59,7 @@ static FILES: &[&[OpDef]] = &[
     elementwise::OPS,
     join::OPS,
     matmul::OPS,
+    memory::OPS,
     norm::OPS,
     pad::OPS,
     permute::OPS,

@@ -2,11 +2,11 @@
 
 use super::support::{map_functions, rewrite};
 use crate::pass::{Pass, PassCx};
-use tvm_ir::attrs::AttrValue;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
 use tvm_ir::name::NameSupply;
 use tvm_ir::ops;
+use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::{Binding, Call, CallTir, Dims, Expr, Leaf, StructInfo, TensorInfo, Var};
 use tvm_ir::span::Span;
 
@@ -84,21 +84,7 @@ fn alloc_tensor(t: &TensorInfo, span: Span) -> Result<Call, Diag> {
     };
     let op = ops::lookup("builtin.alloc_tensor")
         .ok_or_else(|| Diag::error(span, "the op table has no builtin.alloc_tensor"))?;
-    let mut args = vec![
-        Leaf::Shape(shape.clone()),
-        Leaf::DType(dtype),
-        Leaf::Prim(tvm_ir::prim::PrimExpr::i64(0)),
-        Leaf::Str("global".into()),
-    ];
-    args.truncate(op.def().args.len());
-    let attrs = op
-        .def()
-        .attrs
-        .iter()
-        .map(|a| match a.name {
-            "dtype" => AttrValue::DType(dtype),
-            _ => a.default.map_or(AttrValue::None, |d| d.value()),
-        })
-        .collect();
-    Ok(Call { op, args, attrs, span })
+    let args =
+        vec![Leaf::Shape(shape.clone()), Leaf::DType(dtype), Leaf::Prim(PrimExpr::i64(0)), Leaf::Str("global".into())];
+    Ok(Call { op, args, attrs: Vec::new(), span })
 }

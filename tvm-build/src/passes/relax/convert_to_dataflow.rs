@@ -1,5 +1,6 @@
 //! ConvertToDataflow: runs of pure bindings become dataflow blocks.
 
+use super::canonicalize_bindings::canonicalize;
 use super::support::{is_impure, map_functions};
 use crate::pass::{Pass, PassCx};
 use std::collections::BTreeSet;
@@ -8,7 +9,7 @@ use tvm_ir::module::IRModule;
 use tvm_ir::relax::{AttrDef, AttrDefault, AttrKind, Binding, Block, Body, Expr, Function, Var, leaf_vars};
 
 /// Makes dataflow blocks of runs of at least `min_size` bindings in plain blocks that are calls or tuples without
-/// effects and no conditionals; their outputs are the variables used after them.
+/// effects and no conditionals; their outputs are the variables used after them. Then the bindings are canonicalized.
 pub(super) static CONVERT_TO_DATAFLOW: Pass = Pass {
     name: "ConvertToDataflow",
     doc: "makes dataflow blocks of runs of pure bindings",
@@ -18,7 +19,9 @@ pub(super) static CONVERT_TO_DATAFLOW: Pass = Pass {
 
 fn run(module: &mut IRModule, cx: &PassCx<'_>) -> Result<(), Diags> {
     let min = cx.arg("min_size").as_int().and_then(|v| usize::try_from(v).ok()).unwrap_or(2).max(1);
-    map_functions(module, |module, _, f| Ok(Function { body: convert(module, &f.body, min), ..f.clone() }))
+    map_functions(module, |module, _, f| {
+        Ok(canonicalize(&Function { body: convert(module, &f.body, min), ..f.clone() }))
+    })
 }
 
 fn convert(module: &IRModule, body: &Body, min: usize) -> Body {

@@ -280,7 +280,21 @@ fn pure_runs_become_dataflow_blocks() {
     let mut m = mlp();
     run(&mut m, "ToNonDataflow,ConvertToDataflow");
     let [Block::Dataflow { bindings, outputs }] = &main_of(&m).body.blocks[..] else { panic!() };
-    assert_eq!((bindings.len(), outputs.len()), (8, 1));
-    run(&mut m, "ToNonDataflow,ConvertToDataflow(min_size=9)");
+    assert_eq!((bindings.len(), outputs.len()), (7, 1));
+    run(&mut m, "ToNonDataflow,ConvertToDataflow(min_size=8)");
     assert!(matches!(main_of(&m).body.blocks[..], [Block::Plain(_)]));
+}
+
+#[test]
+fn outputs_are_allocated_explicitly() {
+    let mut m = mlp();
+    run(&mut m, "LegalizeOps,ToNonDataflow,CallTIRRewrite");
+    let lines = calls(main_of(&m));
+    assert_eq!(lines[1], "_ = transpose[p_fc1_weight, alloc]");
+    assert_eq!(lines[2], "lv = alloc");
+    assert_eq!(lines.len(), 3 * 7 + 1);
+    let mut m = mlp();
+    let steps = pipeline::parse_steps("LegalizeOps,CallTIRRewrite").unwrap();
+    let e = run_steps(&steps, &mut m, &Target::named("generic").unwrap(), &mut Instrument::default()).unwrap_err();
+    assert!(e.to_string().contains("run ToNonDataflow before it"), "{e}");
 }

@@ -45,6 +45,9 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
     manipulate(&mut add);
     norms(&mut add);
     transposed(&mut add);
+    let shape = Leaf::Shape(vec![crate::prim::PrimExpr::i64(2)]);
+    let args = vec![shape, Leaf::DType(F), Leaf::Prim(crate::prim::PrimExpr::i64(0)), Leaf::Str("global".into())];
+    add("builtin.alloc_tensor", args, &[], &[2], F);
     out
 }
 
