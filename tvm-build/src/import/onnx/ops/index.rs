@@ -24,10 +24,6 @@ pub(super) static ROWS: &[Row] = &[
     ("Where", 9, where_),
 ];
 
-fn int(value: usize) -> AttrValue {
-    AttrValue::Int(i64::try_from(value).unwrap_or(i64::MAX))
-}
-
 /// Indices that count from the start. Constant ones are checked against `extent` and rewritten; others are where
 /// they are below zero moved by `extent` when the model runs.
 fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Result<Value, Fail> {
@@ -69,9 +65,9 @@ fn gather(cx: &mut OpCx<'_>) -> Outputs {
     let (data, indices) = (cx.input(0, "data")?, cx.input(1, "indices")?);
     let axis = cx.node.int_or("axis", 0)?;
     let dims = cx.dims(&data, "data")?;
-    let axis = cx.axis(axis, dims.len())?;
+    let at = cx.axis(axis, dims.len())?;
     // Extents taken from a shape.
-    if let (Some((values, false)), Some(at)) = (ints::known(&data), indices.fixed_ints()) {
+    if let (Some((values, false)), Some(picks)) = (ints::known(&data), indices.fixed_ints()) {
         let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
         let pick = |&i: &i64| -> Result<PrimExpr, Fail> {
             let at = if i < 0 { i.saturating_add(count) } else { i };
@@ -79,20 +75,20 @@ fn gather(cx: &mut OpCx<'_>) -> Outputs {
             found.ok_or_else(|| format!("index {i} is out of range for an axis of {count}").into())
         };
         let scalar = cx.rank(&indices, "indices")? == 0;
-        return Ok(vec![Value::Ints { values: at.iter().map(pick).collect::<Result<_, _>>()?, scalar }]);
+        return Ok(vec![Value::Ints { values: picks.iter().map(pick).collect::<Result<_, _>>()?, scalar }]);
     }
-    let indices = from_the_start(cx, indices, &dims[axis])?;
+    let indices = from_the_start(cx, indices, &dims[at])?;
     let data = as_tensor(cx, data)?;
-    Ok(vec![cx.call("take", vec![data, indices], vec![("axis", int(axis))])?])
+    Ok(vec![cx.call("take", vec![data, indices], vec![("axis", axis.into())])?])
 }
 
 fn gather_elements(cx: &mut OpCx<'_>) -> Outputs {
     let (data, indices) = (cx.input(0, "data")?, cx.input(1, "indices")?);
     let axis = cx.node.int_or("axis", 0)?;
     let dims = cx.dims(&data, "data")?;
-    let axis = cx.axis(axis, dims.len())?;
-    let indices = from_the_start(cx, indices, &dims[axis])?;
-    Ok(vec![cx.call("gather_elements", vec![data, indices], vec![("axis", int(axis))])?])
+    let at = cx.axis(axis, dims.len())?;
+    let indices = from_the_start(cx, indices, &dims[at])?;
+    Ok(vec![cx.call("gather_elements", vec![data, indices], vec![("axis", axis.into())])?])
 }
 
 /// The last axis of the indices holds coordinates, each with its own extent; they are moved when the model runs.
@@ -139,9 +135,9 @@ fn scatter_elements(cx: &mut OpCx<'_>) -> Outputs {
     let axis = cx.node.int_or("axis", 0)?;
     let reduction = reduction(cx)?;
     let dims = cx.dims(&data, "data")?;
-    let axis = cx.axis(axis, dims.len())?;
-    let indices = from_the_start(cx, indices, &dims[axis])?;
-    let attrs = vec![("axis", int(axis)), ("reduction", reduction)];
+    let at = cx.axis(axis, dims.len())?;
+    let indices = from_the_start(cx, indices, &dims[at])?;
+    let attrs = vec![("axis", axis.into()), ("reduction", reduction)];
     Ok(vec![cx.call("scatter_elements", vec![data, indices, updates], attrs)?])
 }
 

@@ -63,9 +63,7 @@ fn compute_type(cx: &mut OpCx<'_>, data: DType) -> Result<DType, Fail> {
 }
 
 fn epsilon(cx: &mut OpCx<'_>) -> Result<f64, Fail> {
-    // The shortest decimal of the stored float, which is what the writer of the model meant.
-    let value = cx.node.float_or("epsilon", 1e-5)?;
-    Ok(value.to_string().parse().unwrap_or(f64::from(value)))
+    Ok(cx.node.float("epsilon")?.map_or(1e-5, f64::from))
 }
 
 fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
@@ -73,7 +71,7 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
     let parameters = [(1, "scale"), (2, "B"), (3, "input_mean"), (4, "input_var")];
     let parameters = parameters.map(|(i, role)| cx.input(i, role));
     let epsilon = epsilon(cx)?;
-    let momentum = f64::from(cx.node.float_or("momentum", 0.9)?);
+    let momentum = cx.node.float("momentum")?.map_or(0.9, f64::from);
     if cx.node.flag_or("training_mode", false)? {
         return Err("BatchNormalization in training mode is not supported; export the model for inference".into());
     }
@@ -93,7 +91,12 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
         compute = if dtype.bits > compute.bits { dtype } else { compute };
     }
     let args = args.iter().map(|a| astype(cx, a, compute)).collect::<Result<_, _>>()?;
-    let attrs = vec![("axis", AttrValue::Int(1)), ("epsilon", epsilon.into()), ("momentum", momentum.into())];
+    let attrs = vec![
+        ("axis", AttrValue::Int(1)),
+        ("epsilon", epsilon.into()),
+        ("momentum", momentum.into()),
+        ("training", false.into()),
+    ];
     let all = cx.call("nn.batch_norm", args, attrs)?;
     let out = cx.emitter.fields(&all)?;
     let out = out.first().ok_or("R.nn.batch_norm gave no result")?;

@@ -4,7 +4,7 @@ use tvm_ir::attrs::AttrValue;
 use tvm_ir::prim::{BinOp, PrimExpr};
 
 use super::Row;
-use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
+use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
 
@@ -38,7 +38,7 @@ pub(super) static ROWS: &[Row] = &[
 /// Which axes are reduced and whether they stay with an extent of 1.
 struct Along {
     /// `None` is every axis; an empty list is none.
-    axes: Option<Vec<usize>>,
+    axes: Option<Vec<i64>>,
     keepdims: bool,
 }
 
@@ -48,7 +48,7 @@ impl Along {
             // A reduction along no axis is what it reduces.
             return Ok(x.clone());
         }
-        let axes = self.axes.as_ref().map_or(AttrValue::None, |a| axes_attr(a));
+        let axes = self.axes.clone().map_or(AttrValue::None, AttrValue::from);
         cx.call(op, vec![x.clone()], vec![("axis", axes), ("keepdims", self.keepdims.into())])
     }
 }
@@ -70,7 +70,10 @@ fn reduce(
     } else {
         cx.node.ints("axes")?.map(<[i64]>::to_vec)
     };
-    let axes = axes.filter(|axes| !axes.is_empty()).map(|axes| cx.axes(&axes, rank)).transpose()?;
+    let axes = axes.filter(|axes| !axes.is_empty());
+    if let Some(axes) = &axes {
+        cx.axes(axes, rank)?;
+    }
     let axes = if axes.is_none() && noop { Some(Vec::new()) } else { axes };
     Ok(vec![f(cx, &x, &Along { axes, keepdims })?])
 }
@@ -110,7 +113,7 @@ fn log_sum_exp(cx: &mut OpCx<'_>, x: &Value, along: &Along) -> Result<Value, Fai
     if along.keepdims {
         return Ok(out);
     }
-    let axes = along.axes.as_ref().map_or(AttrValue::None, |a| axes_attr(a));
+    let axes = along.axes.clone().map_or(AttrValue::None, AttrValue::from);
     cx.call("squeeze", vec![out], vec![("axis", axes)])
 }
 

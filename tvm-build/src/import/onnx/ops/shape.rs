@@ -34,7 +34,7 @@ fn concat(cx: &mut OpCx<'_>) -> Outputs {
     let values = cx.variadic("inputs")?;
     let axis = cx.node.int("axis")?.ok_or("attribute 'axis' is missing")?;
     let rank = cx.rank(&values[0], "the first input")?;
-    let axis = cx.axis(axis, rank)?;
+    cx.axis(axis, rank)?;
     let known: Option<Vec<_>> = values.iter().map(ints::known).collect();
     if let Some(known) = known.filter(|_| rank == 1) {
         return Ok(vec![Value::ints(known.into_iter().flat_map(|(values, _)| values).collect())]);
@@ -43,7 +43,6 @@ fn concat(cx: &mut OpCx<'_>) -> Outputs {
         return Ok(vec![only.clone()]);
     }
     let values = values.into_iter().map(|v| as_tensor(cx, v)).collect::<Result<_, _>>()?;
-    let axis = i64::try_from(axis).unwrap_or(i64::MAX);
     Ok(vec![cx.call("concat", vec![Value::Tuple(values)], vec![("axis", axis.into())])?])
 }
 
@@ -218,9 +217,9 @@ fn split(cx: &mut OpCx<'_>) -> Outputs {
 /// Without sizes the parts are equal, and the last one is smaller if it must be.
 fn splitted(cx: &mut OpCx<'_>, sizes: Option<Vec<i64>>) -> Outputs {
     let x = cx.input(0, "input")?;
-    let axis = cx.node.int_or("axis", 0)?;
+    let given = cx.node.int_or("axis", 0)?;
     let dims = cx.dims(&x, "input")?;
-    let axis = cx.axis(axis, dims.len())?;
+    let axis = cx.axis(given, dims.len())?;
     let count = cx.node.node().outputs.len();
     let parts = i64::try_from(count).unwrap_or(i64::MAX);
     let extent = dims[axis].as_int();
@@ -253,9 +252,8 @@ fn splitted(cx: &mut OpCx<'_>, sizes: Option<Vec<i64>>) -> Outputs {
         }
         (None, _) => parts.into(),
     };
-    let axis = i64::try_from(axis).unwrap_or(i64::MAX);
     let x = as_tensor(cx, x)?;
-    let tuple = cx.call("split", vec![x], vec![("indices_or_sections", sections), ("axis", axis.into())])?;
+    let tuple = cx.call("split", vec![x], vec![("indices_or_sections", sections), ("axis", given.into())])?;
     cx.emitter.fields(&tuple)
 }
 

@@ -231,10 +231,25 @@ fn softsign(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![cx.apply("divide", &[&x, &divisor])?])
 }
 
-/// `where(x < 0, x * slope, x)`; the slope broadcasts to the input.
+/// A slope along one axis, or `where(x < 0, x * slope, x)` with the slope broadcast to the input.
 fn prelu(cx: &mut OpCx<'_>) -> Outputs {
     let (x, dtype) = input(cx)?;
     let slope = cx.input(1, "slope")?;
+    let (rank, dims) = (cx.rank(&x, "X")?, cx.dims(&slope, "the slope")?);
+    if dims.len() > rank {
+        return Err(format!("a slope of shape {dims:?} does not broadcast to an input of rank {rank}").into());
+    }
+    let long: Vec<usize> = (0..dims.len()).filter(|&a| !dims[a].is_int(1)).collect();
+    let along = match long[..] {
+        [] => rank.checked_sub(1).map(|axis| (axis, PrimExpr::i64(1))),
+        [only] => Some((rank - dims.len() + only, dims[only].clone())),
+        _ => None,
+    };
+    if let Some((axis, extent)) = along {
+        let slope = cx.reshape(&slope, vec![extent])?;
+        let axis = i64::try_from(axis).unwrap_or(i64::MAX);
+        return Ok(vec![cx.call("nn.prelu", vec![x, slope], vec![("axis", axis.into())])?]);
+    }
     let zero = constant(cx, dtype, 0.0)?;
     let negative = cx.apply("less", &[&x, &zero])?;
     let scaled = cx.apply("multiply", &[&x, &slope])?;
