@@ -6,6 +6,8 @@ pub mod attrs;
 pub mod constant;
 pub mod diag;
 pub mod dtype;
+pub mod float;
+pub mod interp;
 pub mod lowered;
 pub mod module;
 pub mod name;

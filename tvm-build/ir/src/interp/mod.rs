@@ -1,0 +1,98 @@
+//! The reference interpreter: runs [`PrimFunc`]s and lowered kernels on tensors.
+//!
+//! It defines what programs mean (see [`crate::prim::BinOp`] and [`crate::prim::PrimKind`]): passes and back ends are
+//! checked against it, and constants are folded with it. A function is compiled, for the shapes at hand, to a register
+//! machine. Loops of every kind run in order. Errors are located: accesses out of bounds, division by zero, failed
+//! assertions, and, when watched, reads of memory never written.
+//!
+//! - A block's `init` runs where all of its reduction iterators are at the start of their domains.
+//! - `Select`, `And` and `Or` of scalars skip a side that is not chosen and could fail.
+//! - Thread-bound loops run one thread after another; a barrier inside them is an error.
+//! - Functions of floats are computed in double precision and rounded once.
+
+mod buf;
+mod build;
+mod dead;
+mod emit;
+mod erf;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod tir;
+mod vm;
+
+pub use buf::TensorBuf;
+
+use crate::diag::Diag;
+use crate::span::Span;
+use crate::tir::PrimFunc;
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Reading an element of an allocated buffer that was never written is an error.
+    pub poison: bool,
+    /// With `poison`: arguments whose elements count as never written, by position.
+    pub uninitialised: Vec<usize>,
+    /// Loop iterations, of all loops together, after which the run is given up.
+    pub max_iterations: u64,
+    /// Bytes that one allocated buffer may take.
+    pub max_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { poison: false, uninitialised: Vec::new(), max_iterations: u64::MAX, max_bytes: 1 << 34 }
+    }
+}
+
+/// Runs a function. `args` are its parameters in order, a scalar as a tensor of rank 0; symbolic extents are bound from
+/// their shapes.
+///
+/// Errors: arguments that do not fit, and everything the module documentation lists. The arguments then hold what was
+/// written so far.
+pub fn run(func: &PrimFunc, args: &mut [TensorBuf]) -> Result<(), Diag> {
+    run_with(func, args, &Options::default())
+}
+
+/// [`run`] with options.
+pub fn run_with(func: &PrimFunc, args: &mut [TensorBuf], options: &Options) -> Result<(), Diag> {
+    let compiled = tir::compile(func, args, options)?;
+    let names: Vec<String> = func
+        .params
+        .iter()
+        .map(|p| match p {
+            crate::tir::Param::Buffer(b) => b.name.to_string(),
+            crate::tir::Param::Scalar(v) => v.name().to_string(),
+        })
+        .collect();
+    execute(&compiled.code, &compiled.sites, compiled.memory, args, &names, options)
+}
+
+fn execute(
+    code: &vm::Code,
+    sites: &[build::Site],
+    mut memory: vm::Memory,
+    args: &mut [TensorBuf],
+    names: &[String],
+    options: &Options,
+) -> Result<(), Diag> {
+    for (slot, arg) in memory.data.iter_mut().zip(args.iter_mut()) {
+        *slot = std::mem::take(&mut arg.data);
+    }
+    let result = code.run(&mut memory, options.max_iterations);
+    for (slot, arg) in memory.data.iter_mut().zip(args.iter_mut()) {
+        arg.data = std::mem::take(slot);
+    }
+    result.map_err(|stop| match stop {
+        vm::Stop::Site(i, value) => match usize::try_from(i).ok().and_then(|i| sites.get(i)) {
+            Some(site) => Diag::error(site.span, site.message.replace("{}", &value.to_string())),
+            None => Diag::error(Span::NONE, "a check failed"),
+        },
+        vm::Stop::Memory(mem, at) => {
+            let name = names.get(usize::from(mem)).map_or("a local buffer", String::as_str);
+            Diag::error(Span::NONE, format!("element {at} of {name} is out of bounds"))
+        }
+        vm::Stop::Limit => Diag::error(Span::NONE, format!("gave up after {} loop iterations", options.max_iterations)),
+    })
+}

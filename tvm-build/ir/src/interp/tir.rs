@@ -1,0 +1,709 @@
+//! From [`PrimFunc`]s with known shapes to machine code.
+
+use super::buf::{TensorBuf, element_count};
+use super::build::{Builder, Lin};
+use super::emit::{MemRef, class};
+use super::vm::{Code, Memory, Op};
+use super::{Options, build::Site};
+use crate::arith::IntBound;
+use crate::diag::Diag;
+use crate::dtype::DType;
+use crate::prim::{Buffer, Intrinsic, PrimExpr, PrimKind, Var};
+use crate::span::Span;
+use crate::tir::{Block, For, ForKind, IterKind, Param, PrimFunc, Stmt};
+use std::collections::BTreeMap;
+
+/// Lanes of a value; one of scalars.
+type Lanes = Vec<Lin>;
+
+/// A buffer with everything known.
+#[derive(Clone)]
+struct Layout {
+    /// Kept so that the address that names it stays taken.
+    _buffer: Buffer,
+    mem: MemRef,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    offset: i64,
+}
+
+struct Compiler<'a> {
+    b: Builder,
+    vars: BTreeMap<Var, Lanes>,
+    buffers: BTreeMap<usize, Layout>,
+    memory: Memory,
+    options: &'a Options,
+    /// Thread-bound loops around.
+    threads: u32,
+    span: Span,
+}
+
+/// Vectors wider than this are refused: each lane is code of its own.
+const MAX_LANES: u16 = 1024;
+
+pub(super) struct Compiled {
+    pub(super) code: Code,
+    pub(super) sites: Vec<Site>,
+    pub(super) memory: Memory,
+}
+
+/// Compiles a function for the shapes and scalars of the arguments.
+pub(super) fn compile(func: &PrimFunc, args: &[TensorBuf], options: &Options) -> Result<Compiled, Diag> {
+    if args.len() != func.params.len() {
+        let message = format!("{} arguments for a function of {} parameters", args.len(), func.params.len());
+        return Err(Diag::error(func.span, message));
+    }
+    let mut c = Compiler {
+        b: Builder::new(),
+        vars: BTreeMap::new(),
+        buffers: BTreeMap::new(),
+        memory: Memory::default(),
+        options,
+        threads: 0,
+        span: func.span,
+    };
+    c.bind_params(func, args)?;
+    c.stmt(&func.body)?;
+    let memory = c.memory;
+    let (code, sites) = c.b.finish()?;
+    Ok(Compiled { code, sites, memory })
+}
+
+fn key(b: &Buffer) -> usize {
+    std::ptr::from_ref(b.node()) as usize
+}
+
+impl Compiler<'_> {
+    fn error<T>(&self, message: String) -> Result<T, Diag> {
+        Err(Diag::error(self.span, message))
+    }
+
+    /// Sets the place that errors point to; gives the one before.
+    fn enter_span(&mut self, span: Span) -> Span {
+        let outer = self.span;
+        self.span = span.or(outer);
+        outer
+    }
+
+    // Parameters.
+
+    fn bind_params(&mut self, func: &PrimFunc, args: &[TensorBuf]) -> Result<(), Diag> {
+        for (p, arg) in func.params.iter().zip(args) {
+            match p {
+                Param::Scalar(v) => self.bind_scalar(v, arg)?,
+                Param::Buffer(buffer) => self.bind_dims(buffer, arg)?,
+            }
+        }
+        for (i, (p, arg)) in func.params.iter().zip(args).enumerate() {
+            // Scalars take a place too, so that memory `i` is argument `i`.
+            self.memory.data.push(Vec::new());
+            let fresh = self.options.poison && self.options.uninitialised.contains(&i);
+            self.memory.written.push(if fresh { vec![false; arg.len()] } else { Vec::new() });
+            let Param::Buffer(buffer) = p else { continue };
+            let shape = self.shape(buffer)?;
+            if shape != arg.shape {
+                let message = format!("argument `{}` has shape {:?}, expected {shape:?}", buffer.name, arg.shape);
+                return Err(Diag::error(buffer.span.or(func.span), message));
+            }
+            let (strides, offset) = self.strides(buffer, &shape)?;
+            if strides != compact(&shape, buffer.dtype.lanes) || offset != 0 {
+                let message =
+                    format!("parameter `{}` is not compact: strides {strides:?}, offset {offset}", buffer.name);
+                return Err(Diag::error(buffer.span.or(func.span), message).help("pass a compact copy"));
+            }
+            self.add_buffer(buffer, i, shape, strides, offset, fresh)?;
+        }
+        Ok(())
+    }
+
+    fn bind_scalar(&mut self, v: &Var, arg: &TensorBuf) -> Result<(), Diag> {
+        if arg.dtype != v.dtype() || arg.len() != 1 {
+            let message = format!(
+                "argument `{}` is a {} of shape {:?}, expected one {}",
+                v.name(),
+                arg.dtype,
+                arg.shape,
+                v.dtype()
+            );
+            return Err(Diag::error(v.span().or(self.span), message));
+        }
+        let value = if v.dtype().is_float() {
+            self.b.float_literal(v.dtype(), arg.get_f64(0), v.span())?
+        } else {
+            self.b.int_literal(v.dtype(), arg.get_i64(0))
+        };
+        self.vars.insert(v.clone(), vec![value]);
+        Ok(())
+    }
+
+    fn bind_dims(&mut self, buffer: &Buffer, arg: &TensorBuf) -> Result<(), Diag> {
+        let span = buffer.span.or(self.span);
+        if arg.dtype != buffer.dtype {
+            let message = format!("argument `{}` is of type {}, expected {}", buffer.name, arg.dtype, buffer.dtype);
+            return Err(Diag::error(span, message));
+        }
+        if arg.shape.len() != buffer.shape.len() {
+            let message =
+                format!("argument `{}` has rank {}, expected {}", buffer.name, arg.shape.len(), buffer.shape.len());
+            return Err(Diag::error(span, message));
+        }
+        let bytes = element_count(&arg.shape).and_then(|n| arg.dtype.storage_bytes(u64::try_from(n).ok()?));
+        if bytes != u64::try_from(arg.data.len()).ok() {
+            let message = format!(
+                "argument `{}` holds {} bytes, which does not fit its shape {:?}",
+                buffer.name,
+                arg.data.len(),
+                arg.shape
+            );
+            return Err(Diag::error(span, message));
+        }
+        for (e, n) in buffer.shape.iter().zip(&arg.shape) {
+            if let Some(v) = e.as_var() {
+                self.vars.entry(v.clone()).or_insert_with(|| vec![Lin::constant(*n)]);
+            }
+        }
+        Ok(())
+    }
+
+    /// An expression that must be constant once the parameters are bound.
+    fn constant(&mut self, e: &PrimExpr, what: &str) -> Result<i64, Diag> {
+        let span = self.enter_span(e.span());
+        let lin = self.scalar(e);
+        self.span = span;
+        match lin?.as_const() {
+            Some(v) => Ok(v),
+            None => self.error(format!("{what} `{e:?}` does not follow from the parameters")),
+        }
+    }
+
+    fn shape(&mut self, buffer: &Buffer) -> Result<Vec<i64>, Diag> {
+        let what = format!("extent of buffer `{}`", buffer.name);
+        buffer.shape.iter().map(|e| self.constant(e, &what)).collect()
+    }
+
+    fn strides(&mut self, buffer: &Buffer, shape: &[i64]) -> Result<(Vec<i64>, i64), Diag> {
+        let natural = compact(shape, buffer.dtype.lanes);
+        let mut strides = Vec::new();
+        for (e, n) in buffer.strides.iter().zip(&natural) {
+            strides.push(match e.as_var() {
+                Some(v) if !self.vars.contains_key(v) => {
+                    self.vars.insert(v.clone(), vec![Lin::constant(*n)]);
+                    *n
+                }
+                _ => self.constant(e, "stride")?,
+            });
+        }
+        if strides.is_empty() {
+            strides = natural;
+        } else if strides.len() != shape.len() {
+            return self.error(format!(
+                "buffer `{}` has {} strides for rank {}",
+                buffer.name,
+                strides.len(),
+                shape.len()
+            ));
+        }
+        let offset = match &buffer.elem_offset {
+            None => 0,
+            Some(e) => match e.as_var() {
+                Some(v) if !self.vars.contains_key(v) => {
+                    self.vars.insert(v.clone(), vec![Lin::constant(0)]);
+                    0
+                }
+                _ => self.constant(e, "offset")?,
+            },
+        };
+        Ok((strides, offset))
+    }
+
+    fn add_buffer(
+        &mut self,
+        buffer: &Buffer,
+        mem: usize,
+        shape: Vec<i64>,
+        strides: Vec<i64>,
+        offset: i64,
+        watched: bool,
+    ) -> Result<(), Diag> {
+        class(buffer.dtype, buffer.span.or(self.span))?;
+        let Ok(mem) = u16::try_from(mem) else { return self.error("too many buffers".to_string()) };
+        let mem = MemRef { mem, dtype: buffer.dtype.scalar(), watched };
+        let layout = Layout { _buffer: buffer.clone(), mem, shape, strides, offset };
+        self.buffers.insert(key(buffer), layout);
+        Ok(())
+    }
+
+    fn alloc(&mut self, buffer: &Buffer) -> Result<(), Diag> {
+        let shape = self.shape(buffer)?;
+        let (strides, offset) = self.strides(buffer, &shape)?;
+        let too_large =
+            || Diag::error(buffer.span, format!("buffer `{}` of shape {shape:?} cannot be held", buffer.name));
+        if shape.iter().any(|d| *d < 0) || strides.iter().any(|s| *s < 0) || offset < 0 {
+            return Err(too_large());
+        }
+        let mut last = offset;
+        for (d, s) in shape.iter().zip(&strides) {
+            last = (d - 1).max(0).checked_mul(*s).and_then(|n| last.checked_add(n)).ok_or_else(too_large)?;
+        }
+        let lanes = i64::from(buffer.dtype.lanes);
+        let count = if shape.contains(&0) { 0 } else { last.checked_add(lanes).ok_or_else(too_large)? };
+        let limit = self.options.max_bytes.min(isize::MAX.unsigned_abs() as u64);
+        let count = u64::try_from(count).map_err(|_| too_large())?;
+        let bytes = buffer.dtype.scalar().storage_bytes(count).filter(|b| *b <= limit).ok_or_else(too_large)?;
+        let bytes = usize::try_from(bytes).map_err(|_| too_large())?;
+        let index = self.memory.data.len();
+        self.memory.data.push(vec![0; bytes]);
+        let watched = self.options.poison;
+        self.memory.written.push(if watched {
+            vec![false; usize::try_from(count).map_err(|_| too_large())?]
+        } else {
+            Vec::new()
+        });
+        self.add_buffer(buffer, index, shape, strides, offset, watched)?;
+        let c = u16::try_from(index).unwrap_or(0);
+        self.b.effect(Op::Alloc, 0, [0, 0, c], 0);
+        Ok(())
+    }
+
+    // Statements.
+
+    fn stmt(&mut self, s: &Stmt) -> Result<(), Diag> {
+        match s {
+            Stmt::Seq(stmts) => stmts.iter().try_for_each(|s| self.stmt(s)),
+            Stmt::For(f) => self.for_loop(f),
+            Stmt::Block(b) => self.block(b),
+            Stmt::Store(s) => {
+                let outer = self.enter_span(s.span);
+                let value = self.expr(&s.value)?;
+                let (mem, places) = self.places(&s.buffer, &s.indices)?;
+                if s.value.dtype().scalar() != mem.dtype || value.len() != places.len() {
+                    return self.error(format!(
+                        "a value of type {} is stored to buffer `{}` of type {}",
+                        s.value.dtype(),
+                        s.buffer.name,
+                        s.buffer.dtype
+                    ));
+                }
+                for (place, v) in places.iter().zip(&value) {
+                    self.b.store(mem, place, v);
+                }
+                self.span = outer;
+                Ok(())
+            }
+            Stmt::Let(l) => {
+                let value = self.expr(&l.value)?;
+                self.vars.insert(l.var.clone(), value);
+                self.stmt(&l.body)
+            }
+            Stmt::If(i) => {
+                let cond = self.scalar(&i.cond)?;
+                self.branch(&cond, |s| s.stmt(&i.then), |s| i.otherwise.as_ref().map_or(Ok(()), |o| s.stmt(o)))
+            }
+            Stmt::While(w) => {
+                self.b.enter();
+                let cond = self.scalar(&w.cond)?;
+                let c = self.b.materialize(&cond);
+                self.b.enter();
+                self.stmt(&w.body)?;
+                let body = self.b.leave();
+                self.b.effect(Op::JumpIfZero, 0, [c, 0, 0], Builder::distance(&body, 1));
+                self.b.append(body);
+                let code = self.b.leave();
+                let back = -Builder::distance(&code, 1);
+                self.b.append(code);
+                self.b.effect(Op::JumpBack, 0, [0; 3], back);
+                Ok(())
+            }
+            Stmt::Assert(a) => {
+                let cond = self.scalar(&a.cond)?;
+                if cond.as_const().is_some_and(|v| v != 0) {
+                    return Ok(());
+                }
+                let c = self.b.materialize(&cond);
+                let site = self.b.site(a.cond.span().or(self.span), format!("assertion failed: {}", a.message));
+                self.b.effect(Op::JumpIfNonZero, 0, [c, 0, 0], 1);
+                self.b.effect(Op::Fail, 0, [0; 3], site);
+                Ok(())
+            }
+            Stmt::Evaluate(e) => self.evaluate(e),
+        }
+    }
+
+    fn evaluate(&mut self, e: &PrimExpr) -> Result<(), Diag> {
+        if let PrimKind::Call(Intrinsic::StorageSync, _) = e.kind() {
+            if self.threads > 0 {
+                let message = "a barrier between threads cannot be run one thread after another";
+                return Err(
+                    Diag::error(e.span().or(self.span), message).help("interpret the function before thread binding")
+                );
+            }
+            return Ok(());
+        }
+        if e.dtype().is_void() {
+            return match e.kind() {
+                PrimKind::CallExtern(name, _) => self.error(format!("extern function `{name}` cannot be interpreted")),
+                _ => Ok(()),
+            };
+        }
+        self.expr(e).map(|_| ())
+    }
+
+    fn branch(
+        &mut self,
+        cond: &Lin,
+        then: impl FnOnce(&mut Self) -> Result<(), Diag>,
+        otherwise: impl FnOnce(&mut Self) -> Result<(), Diag>,
+    ) -> Result<(), Diag> {
+        match cond.as_const() {
+            Some(0) => return otherwise(self),
+            Some(_) => return then(self),
+            None => {}
+        }
+        let c = self.b.materialize(cond);
+        let equal = self.b.made_by(Op::Eq, c, self.b.depth());
+        self.b.enter();
+        then(self)?;
+        let then_code = self.b.leave();
+        self.b.enter();
+        otherwise(self)?;
+        let else_code = self.b.leave();
+        let over = i32::from(!else_code.is_empty());
+        let length = Builder::distance(&then_code, over);
+        match equal {
+            Some([a, b]) => self.b.effect(Op::JumpIfNe, 0, [a, b, 0], length),
+            None => self.b.effect(Op::JumpIfZero, 0, [c, 0, 0], length),
+        }
+        self.b.append(then_code);
+        if !else_code.is_empty() {
+            self.b.effect(Op::Jump, 0, [0; 3], Builder::distance(&else_code, 0));
+            self.b.append(else_code);
+        }
+        Ok(())
+    }
+
+    fn for_loop(&mut self, f: &For) -> Result<(), Diag> {
+        let outer_span = self.enter_span(f.span);
+        let threaded = matches!(f.kind, ForKind::ThreadBinding(_));
+        self.threads += u32::from(threaded);
+        let (min, extent) = (self.scalar(&f.min)?, self.scalar(&f.extent)?);
+        let Some(end) = min.add(&extent, 1) else { return self.error("the end of a loop overflows".to_string()) };
+        let (low, high) = (self.b.lin_bound(&min), self.b.lin_bound(&end));
+        let bound =
+            IntBound::new(low.min, if high.max == IntBound::POS_INF { high.max } else { (high.max - 1).max(low.min) });
+        if let (Some(first), Some(1)) = (min.as_const(), extent.as_const()) {
+            self.vars.insert(f.var.clone(), vec![Lin::constant(first)]);
+            self.stmt(&f.body)?;
+        } else if extent.as_const().is_none_or(|n| n > 0) {
+            let (a, b) = (self.b.materialize(&min), self.b.materialize(&end));
+            self.b.enter();
+            let v = self.b.loop_var(bound);
+            self.vars.insert(f.var.clone(), vec![Lin::reg(v)]);
+            self.stmt(&f.body)?;
+            let body = self.b.leave();
+            let length = Builder::distance(&body, 1);
+            self.b.effect(Op::LoopEnter, v, [a, b, 0], length);
+            self.b.append(body);
+            self.b.effect(Op::LoopNext, v, [0, b, 0], -length);
+        }
+        self.threads -= u32::from(threaded);
+        self.span = outer_span;
+        Ok(())
+    }
+
+    fn block(&mut self, block: &Block) -> Result<(), Diag> {
+        let outer_span = self.enter_span(block.span);
+        let predicate = self.scalar(&block.predicate)?;
+        self.branch(&predicate, |s| s.block_inside(block), |_| Ok(()))?;
+        self.span = outer_span;
+        Ok(())
+    }
+
+    fn block_inside(&mut self, block: &Block) -> Result<(), Diag> {
+        let mut first = Lin::constant(1);
+        for i in &block.iters {
+            let value = self.scalar(&i.binding)?;
+            if i.kind == IterKind::Reduce && block.init.is_some() {
+                let start = self.scalar(&i.dom.min)?;
+                let at_start = self.b.cmp(crate::prim::CmpOp::Eq, i.var.dtype(), &value, &start, self.span)?;
+                first = self.b.bits(Op::And, &first, &at_start);
+            }
+            self.vars.insert(i.var.clone(), vec![value]);
+        }
+        for buffer in &block.allocs {
+            self.alloc(buffer)?;
+        }
+        if let Some(init) = &block.init {
+            self.branch(&first, |s| s.stmt(init), |_| Ok(()))?;
+        }
+        self.stmt(&block.body)
+    }
+
+    // Memory.
+
+    /// Where the lanes of an access lie.
+    fn places(&mut self, buffer: &Buffer, indices: &[PrimExpr]) -> Result<(MemRef, Vec<Lin>), Diag> {
+        let Some(layout) = self.buffers.get(&key(buffer)).cloned() else {
+            return self.error(format!("buffer `{}` is neither a parameter nor allocated around its use", buffer.name));
+        };
+        if indices.len() != layout.shape.len() {
+            return self.error(format!(
+                "{} indices for buffer `{}` of rank {}",
+                indices.len(),
+                buffer.name,
+                layout.shape.len()
+            ));
+        }
+        let mut lanes: Vec<Lanes> = Vec::new();
+        for e in indices {
+            lanes.push(self.expr(e)?);
+        }
+        let count = lanes.iter().map(Vec::len).max().unwrap_or(1);
+        let mut places = Vec::new();
+        for lane in 0..count {
+            let mut place = Lin::constant(layout.offset);
+            for (dim, (index, (extent, stride))) in
+                lanes.iter().zip(layout.shape.iter().zip(&layout.strides)).enumerate()
+            {
+                let Some(index) = index.get(if index.len() == 1 { 0 } else { lane }) else {
+                    return self.error(format!("indices of buffer `{}` differ in lanes", buffer.name));
+                };
+                self.b.check(index, *extent, self.span, || {
+                    format!(
+                        "index {{}} of dimension {dim} of buffer `{}` is out of bounds (extent {extent})",
+                        buffer.name
+                    )
+                });
+                place = match place.add(index, *stride) {
+                    Some(p) => p,
+                    None => return self.error(format!("an index of buffer `{}` overflows", buffer.name)),
+                };
+            }
+            let width = i64::from(buffer.dtype.lanes);
+            for l in 0..width {
+                places.push(Lin { terms: place.terms.clone(), base: place.base.saturating_add(l) });
+            }
+        }
+        Ok((layout.mem, places))
+    }
+
+    // Expressions.
+
+    fn scalar(&mut self, e: &PrimExpr) -> Result<Lin, Diag> {
+        match self.expr(e)?.as_slice() {
+            [one] => Ok(one.clone()),
+            lanes => self.error(format!("expected a scalar, found {} lanes", lanes.len())),
+        }
+    }
+
+    fn expr(&mut self, e: &PrimExpr) -> Result<Lanes, Diag> {
+        if e.span().is_none() {
+            return self.expr_kind(e);
+        }
+        let outer = std::mem::replace(&mut self.span, e.span());
+        let out = self.expr_kind(e);
+        self.span = outer;
+        out
+    }
+
+    fn zip(
+        &mut self,
+        a: &PrimExpr,
+        b: &PrimExpr,
+        mut f: impl FnMut(&mut Builder, &Lin, &Lin) -> Result<Lin, Diag>,
+    ) -> Result<Lanes, Diag> {
+        let (x, y) = (self.expr(a)?, self.expr(b)?);
+        if x.len() != y.len() {
+            return self.error(format!("operands of {} and {} lanes", x.len(), y.len()));
+        }
+        x.iter().zip(&y).map(|(x, y)| f(&mut self.b, x, y)).collect()
+    }
+
+    fn expr_kind(&mut self, e: &PrimExpr) -> Result<Lanes, Diag> {
+        let span = self.span;
+        let dtype = e.dtype().scalar();
+        if e.dtype().lanes > MAX_LANES {
+            return self.error(format!(
+                "a vector of {} lanes is too wide to interpret (at most {MAX_LANES})",
+                e.dtype().lanes
+            ));
+        }
+        match e.kind() {
+            PrimKind::Var(v) => match self.vars.get(v) {
+                Some(value) => Ok(value.clone()),
+                None => self.error(format!("variable `{}` has no value here", v.name())),
+            },
+            PrimKind::Int(v) => Ok(vec![self.b.int_literal(dtype, *v)]),
+            PrimKind::Float(v) => Ok(vec![self.b.float_literal(dtype, *v, span)?]),
+            PrimKind::Str(_) => self.error("a string has no value".to_string()),
+            PrimKind::Binary(op, a, b) => self.zip(a, b, |s, x, y| s.binary(*op, dtype, x, y, span)),
+            PrimKind::Cmp(op, a, b) => {
+                let d = a.dtype().scalar();
+                self.zip(a, b, |s, x, y| s.cmp(*op, d, x, y, span))
+            }
+            PrimKind::And(a, b) if dtype == e.dtype() => {
+                let no = Lin::constant(0);
+                let x = self.scalar(a)?;
+                Ok(vec![self.lazy(e.dtype(), &x, |s| s.scalar(b), |_| Ok(no), can_fail(b))?])
+            }
+            PrimKind::Or(a, b) if dtype == e.dtype() => {
+                let yes = Lin::constant(1);
+                let x = self.scalar(a)?;
+                Ok(vec![self.lazy(e.dtype(), &x, |_| Ok(yes), |s| s.scalar(b), can_fail(b))?])
+            }
+            PrimKind::And(a, b) => self.zip(a, b, |s, x, y| Ok(s.bits(Op::And, x, y))),
+            PrimKind::Or(a, b) => self.zip(a, b, |s, x, y| Ok(s.bits(Op::Or, x, y))),
+            PrimKind::Not(a) => {
+                let x = self.expr(a)?;
+                Ok(x.iter().map(|x| self.b.not(x)).collect())
+            }
+            PrimKind::Select(c, a, b) => {
+                let c = self.expr(c)?;
+                if let ([one], true) = (c.as_slice(), dtype == e.dtype()) {
+                    let fails = can_fail(a) || can_fail(b);
+                    return Ok(vec![self.lazy(dtype, one, |s| s.scalar(a), |s| s.scalar(b), fails)?]);
+                }
+                let (x, y) = (self.expr(a)?, self.expr(b)?);
+                let at =
+                    |l: &Lanes, i: usize| l.get(if l.len() == 1 { 0 } else { i }).cloned().unwrap_or(Lin::constant(0));
+                Ok((0..x.len().max(y.len()))
+                    .map(|i| self.b.select(dtype, &at(&c, i), &at(&x, i), &at(&y, i)))
+                    .collect())
+            }
+            PrimKind::Cast(a) => {
+                let (from, x) = (a.dtype().scalar(), self.expr(a)?);
+                x.iter().map(|x| self.b.cast(from, dtype, x, span)).collect()
+            }
+            PrimKind::Load(buffer, indices) => {
+                let (mem, places) = self.places(buffer, indices)?;
+                places.iter().map(|p| self.b.load(mem, p, span, &buffer.name)).collect()
+            }
+            PrimKind::Let(v, value, body) => {
+                let value = self.expr(value)?;
+                self.vars.insert(v.clone(), value);
+                self.expr(body)
+            }
+            PrimKind::Ramp(base, stride) => {
+                let (base, stride) = (self.scalar(base)?, self.scalar(stride)?);
+                let mut out = Vec::new();
+                for lane in 0..i64::from(e.dtype().lanes) {
+                    let step = self.b.binary(crate::prim::BinOp::Mul, dtype, &stride, &Lin::constant(lane), span)?;
+                    out.push(self.b.binary(crate::prim::BinOp::Add, dtype, &base, &step, span)?);
+                }
+                Ok(out)
+            }
+            PrimKind::Broadcast(x) => {
+                let x = self.scalar(x)?;
+                Ok(vec![x; usize::from(e.dtype().lanes)])
+            }
+            PrimKind::Call(f, args) => self.call(e, *f, args),
+            PrimKind::CallExtern(name, _) => self.error(format!("extern function `{name}` cannot be interpreted")),
+        }
+    }
+
+    fn call(&mut self, e: &PrimExpr, f: Intrinsic, args: &[PrimExpr]) -> Result<Lanes, Diag> {
+        let span = self.span;
+        let dtype = e.dtype().scalar();
+        match (f, args) {
+            (Intrinsic::IfThenElse, [c, a, b]) => {
+                let c = self.scalar(c)?;
+                if e.dtype().lanes == 1 {
+                    return Ok(vec![self.lazy(dtype, &c, |s| s.scalar(a), |s| s.scalar(b), true)?]);
+                }
+                self.lazy_lanes(e.dtype(), &c, a, b)
+            }
+            (Intrinsic::Reinterpret, [a]) => {
+                let (from, x) = (a.dtype().scalar(), self.expr(a)?);
+                x.iter().map(|x| self.b.reinterpret(from, dtype, x, span)).collect()
+            }
+            (Intrinsic::StorageSync, _) => self.error("a barrier has no value".to_string()),
+            _ => {
+                let dtypes: Vec<DType> = args.iter().map(|a| a.dtype().scalar()).collect();
+                let lanes = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
+                let count = lanes.iter().map(Vec::len).max().unwrap_or(1);
+                let mut out = Vec::new();
+                for i in 0..count {
+                    let one: Vec<Lin> =
+                        lanes.iter().filter_map(|l| l.get(if l.len() == 1 { 0 } else { i }).cloned()).collect();
+                    out.push(self.b.call(f, &one, &dtypes, span)?);
+                }
+                Ok(out)
+            }
+        }
+    }
+
+    /// One of two scalars. Where neither side can fail both are computed.
+    fn lazy(
+        &mut self,
+        dtype: DType,
+        cond: &Lin,
+        then: impl FnOnce(&mut Self) -> Result<Lin, Diag>,
+        otherwise: impl FnOnce(&mut Self) -> Result<Lin, Diag>,
+        fails: bool,
+    ) -> Result<Lin, Diag> {
+        match cond.as_const() {
+            Some(0) => return otherwise(self),
+            Some(_) => return then(self),
+            None => {}
+        }
+        if !fails {
+            let (x, y) = (then(self)?, otherwise(self)?);
+            return Ok(self.b.select(dtype, cond, &x, &y));
+        }
+        let bound = if dtype.is_float() { IntBound::EVERYTHING } else { IntBound::of_type(dtype) };
+        let out = self.b.variable(bound);
+        self.branch(cond, |s| s.assign(out, then), |s| s.assign(out, otherwise))?;
+        Ok(Lin::reg(out))
+    }
+
+    fn assign(&mut self, to: u16, value: impl FnOnce(&mut Self) -> Result<Lin, Diag>) -> Result<(), Diag> {
+        let v = value(self)?;
+        let r = self.b.materialize(&v);
+        self.b.effect(Op::Move, to, [r, 0, 0], 0);
+        Ok(())
+    }
+
+    fn lazy_lanes(&mut self, dtype: DType, cond: &Lin, a: &PrimExpr, b: &PrimExpr) -> Result<Lanes, Diag> {
+        let bound = if dtype.is_float() { IntBound::EVERYTHING } else { IntBound::of_type(dtype.scalar()) };
+        let out: Vec<u16> = (0..dtype.lanes).map(|_| self.b.variable(bound)).collect();
+        let fill = |s: &mut Self, e: &PrimExpr| -> Result<(), Diag> {
+            let lanes = s.expr(e)?;
+            out.iter().zip(lanes).try_for_each(|(to, v)| s.assign(*to, |_| Ok(v)))
+        };
+        self.branch(cond, |s| fill(s, a), |s| fill(s, b))?;
+        Ok(out.into_iter().map(Lin::reg).collect())
+    }
+}
+
+/// Row-major strides.
+fn compact(shape: &[i64], lanes: u16) -> Vec<i64> {
+    let mut stride = i64::from(lanes);
+    let mut out: Vec<i64> = shape
+        .iter()
+        .rev()
+        .map(|d| {
+            let s = stride;
+            stride = stride.saturating_mul((*d).max(1));
+            s
+        })
+        .collect();
+    out.reverse();
+    out
+}
+
+/// Whether computing an expression may be an error: it reads memory, divides, or calls out.
+fn can_fail(e: &PrimExpr) -> bool {
+    use crate::prim::BinOp;
+    let mut found = false;
+    crate::prim::visit(e, &mut |n| {
+        found |= match n.kind() {
+            PrimKind::Load(..) | PrimKind::CallExtern(..) => true,
+            PrimKind::Binary(
+                BinOp::Div | BinOp::Mod | BinOp::FloorDiv | BinOp::FloorMod | BinOp::Shl | BinOp::Shr,
+                _,
+                y,
+            ) => n.dtype().is_integer() && y.as_int().is_none_or(|v| v == 0),
+            _ => false,
+        };
+    });
+    found
+}
