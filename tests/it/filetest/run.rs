@@ -1,0 +1,85 @@
+//! Running a case.
+
+use super::case::{Caret, Case, Outcome, Run};
+use tvm_build::pass::Step;
+use tvm_build::pipeline;
+use tvm_ir::constant::Constant;
+use tvm_ir::diag::{Diag, Diags, Severity};
+use tvm_ir::module::IRModule;
+use tvm_ir::span::SourceMap;
+use tvm_ir::structural::module_difference;
+use tvm_ir::syntax::{Dialect, ParseOptions, parse_module, print_module};
+use tvm_ir::target::Target;
+
+/// Parses the module and runs what the case asks for. The error says what no expectation can hold.
+pub fn run(name: &str, case: &Case) -> Result<Outcome, String> {
+    let steps: Vec<Step> = match &case.run {
+        Run::Parse => Vec::new(),
+        Run::Pipeline(name) => {
+            (pipeline::lookup(name).ok_or_else(|| format!("unknown pipeline '{name}'"))?.steps)()
+        }
+        Run::Passes(spec) => pipeline::parse_steps(spec).map_err(|d| d.to_string())?,
+    };
+    let target = match &case.target {
+        Some(name) => Target::named(name).ok_or_else(|| format!("unknown target '{name}'"))?,
+        None => Target::default(),
+    };
+    let mut sources = SourceMap::default();
+    let mut module = match parse_module(&mut sources, name, &case.module, &ParseOptions::default()) {
+        Ok(module) => module,
+        Err(diags) => return Ok(placed(&case.module, &diags)),
+    };
+    round_trip(&module)?;
+    for step in steps {
+        if let Err(diags) = step.run(&mut module, &target) {
+            return Ok(placed(&case.module, &diags));
+        }
+        round_trip(&module).map_err(|e| format!("after {}: {e}", step.pass.name))?;
+    }
+    let output = print_module(&module, Dialect::Tutorial).trim_end().to_owned();
+    Ok(Outcome { carets: Vec::new(), unplaced: Vec::new(), output: Some(output) })
+}
+
+/// The constants that the printer numbers, in its order.
+fn round_trip(module: &IRModule) -> Result<(), String> {
+    for dialect in [Dialect::Tutorial, Dialect::V0_27] {
+        let text = print_module(module, dialect);
+        let constants: Vec<Constant> = tvm_ir::syntax::constants(module);
+        let mut sources = SourceMap::default();
+        let options = ParseOptions { constants, ..ParseOptions::default() };
+        let again = parse_module(&mut sources, "printed", &text, &options)
+            .map_err(|d| format!("what is printed does not parse: {}\n{text}", tvm_ir::render::render(&d, &sources)))?;
+        if let Some(difference) = module_difference(module, &again) {
+            return Err(format!("what is printed parses to another module: {difference}\n{text}"));
+        }
+        if print_module(&again, dialect) != text {
+            return Err(format!("printing again gives another text than\n{text}"));
+        }
+    }
+    Ok(())
+}
+
+fn placed(module: &str, diags: &Diags) -> Outcome {
+    let mut outcome = Outcome { carets: Vec::new(), unplaced: Vec::new(), output: None };
+    for diag in &diags.0 {
+        match place(module, diag) {
+            Some(caret) => outcome.carets.push(caret),
+            None => outcome.unplaced.push(diag.to_string()),
+        }
+    }
+    outcome
+}
+
+fn place(module: &str, diag: &Diag) -> Option<Caret> {
+    let span = diag.labels.first()?.span;
+    let (start, end) = (span.start as usize, span.end as usize);
+    let before = module.get(..start)?;
+    let line = before.matches('\n').count();
+    let line_start = before.rfind('\n').map_or(0, |n| n + 1);
+    let line_end = module[start..].find('\n').map_or(module.len(), |n| start + n);
+    let column = module.get(line_start..start)?.chars().count();
+    let width = module.get(start..end.min(line_end))?.chars().count();
+    let (column, width) = if column == 0 { (1, width.saturating_sub(1)) } else { (column, width) };
+    let severity = if diag.severity == Severity::Error { "error" } else { "warning" };
+    Some(Caret { line, column, width: width.max(1), text: format!("{severity}: {diag}") })
+}
