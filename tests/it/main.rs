@@ -1,3 +1,5 @@
 //! The one integration test binary: file tests, execution, conformance, structure.
 
+mod filetest;
 mod tidy;
+mod tutorial;

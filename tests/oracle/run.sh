@@ -12,4 +12,4 @@ if ! "$venv/bin/python" -c 'import tvm' 2>/dev/null; then
     { echo "TVM's package cannot be installed: the comparison with TVM is skipped"; exit 0; }
 fi
 cargo build -q --release -p tvm-build --features cli --bin tvmc
-"$venv/bin/python" tests/oracle/compare.py target/release/tvmc tests/files/tutorial/01_from_torch.tvm
+"$venv/bin/python" tests/oracle/compare.py target/release/tvmc tests/files/tutorial/01_from_torch.py.txt

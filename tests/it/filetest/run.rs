@@ -3,21 +3,18 @@
 use super::case::{Caret, Case, Outcome, Run};
 use tvm_build::pass::Step;
 use tvm_build::pipeline;
-use tvm_ir::constant::Constant;
 use tvm_ir::diag::{Diag, Diags, Severity};
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
-use tvm_ir::structural::module_difference;
-use tvm_ir::syntax::{Dialect, ParseOptions, parse_module, print_module};
+use tvm_ir::structural::module_equal;
+use tvm_ir::syntax::{Dialect, ParseOptions, parse_module, print_module, print_with_constants};
 use tvm_ir::target::Target;
 
 /// Parses the module and runs what the case asks for. The error says what no expectation can hold.
 pub fn run(name: &str, case: &Case) -> Result<Outcome, String> {
     let steps: Vec<Step> = match &case.run {
         Run::Parse => Vec::new(),
-        Run::Pipeline(name) => {
-            (pipeline::lookup(name).ok_or_else(|| format!("unknown pipeline '{name}'"))?.steps)()
-        }
+        Run::Pipeline(name) => (pipeline::lookup(name).ok_or_else(|| format!("unknown pipeline '{name}'"))?.steps)(),
         Run::Passes(spec) => pipeline::parse_steps(spec).map_err(|d| d.to_string())?,
     };
     let target = match &case.target {
@@ -25,7 +22,7 @@ pub fn run(name: &str, case: &Case) -> Result<Outcome, String> {
         None => Target::default(),
     };
     let mut sources = SourceMap::default();
-    let mut module = match parse_module(&mut sources, name, &case.module, &ParseOptions::default()) {
+    let mut module = match parse_module(&mut sources, name, &case.module, ParseOptions::default()) {
         Ok(module) => module,
         Err(diags) => return Ok(placed(&case.module, &diags)),
     };
@@ -40,18 +37,15 @@ pub fn run(name: &str, case: &Case) -> Result<Outcome, String> {
     Ok(Outcome { carets: Vec::new(), unplaced: Vec::new(), output: Some(output) })
 }
 
-/// The constants that the printer numbers, in its order.
+/// What is printed parses to the same module, and prints the same again.
 fn round_trip(module: &IRModule) -> Result<(), String> {
     for dialect in [Dialect::Tutorial, Dialect::V0_27] {
-        let text = print_module(module, dialect);
-        let constants: Vec<Constant> = tvm_ir::syntax::constants(module);
+        let (text, constants) = print_with_constants(module, dialect);
         let mut sources = SourceMap::default();
-        let options = ParseOptions { constants, ..ParseOptions::default() };
-        let again = parse_module(&mut sources, "printed", &text, &options)
-            .map_err(|d| format!("what is printed does not parse: {}\n{text}", tvm_ir::render::render(&d, &sources)))?;
-        if let Some(difference) = module_difference(module, &again) {
-            return Err(format!("what is printed parses to another module: {difference}\n{text}"));
-        }
+        let again = parse_module(&mut sources, "printed", &text, ParseOptions { constants }).map_err(|d| {
+            format!("what is printed does not parse: {}\n{text}", tvm_ir::render::render_all(&d, &sources))
+        })?;
+        module_equal(module, &again).map_err(|d| format!("what is printed parses to another module: {d}\n{text}"))?;
         if print_module(&again, dialect) != text {
             return Err(format!("printing again gives another text than\n{text}"));
         }
@@ -78,7 +72,7 @@ fn place(module: &str, diag: &Diag) -> Option<Caret> {
     let line_start = before.rfind('\n').map_or(0, |n| n + 1);
     let line_end = module[start..].find('\n').map_or(module.len(), |n| start + n);
     let column = module.get(line_start..start)?.chars().count();
-    let width = module.get(start..end.min(line_end))?.chars().count();
+    let width = module.get(start..end.min(line_end).max(start))?.chars().count();
     let (column, width) = if column == 0 { (1, width.saturating_sub(1)) } else { (column, width) };
     let severity = if diag.severity == Severity::Error { "error" } else { "warning" };
     Some(Caret { line, column, width: width.max(1), text: format!("{severity}: {diag}") })

@@ -9,11 +9,7 @@
 )]
 
 mod args;
-mod bench;
-mod check;
-mod compile;
 mod list;
-mod run;
 mod session;
 mod show;
 
@@ -24,11 +20,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Check(a) => check::run(&a),
         Command::Show(a) => show::run(&a),
-        Command::Compile(a) => compile::run(&a),
-        Command::Run(a) => run::run(&a),
-        Command::Bench(a) => bench::run(&a),
         Command::List => list::run(),
     };
     match result {

@@ -3,10 +3,10 @@
 use crate::args::{ModelArgs, TargetArgs};
 use std::io::IsTerminal;
 use std::time::Instant;
-use tvm_build::model;
+use tvm_build::{model, toolchain};
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
-use tvm_ir::render::render;
+use tvm_ir::render::render_all;
 use tvm_ir::span::SourceMap;
 use tvm_ir::target::Target;
 
@@ -39,7 +39,7 @@ impl Session {
 
     /// Diagnostics as the user sees them.
     pub fn fail(&self, diags: &Diags) -> Failure {
-        Failure::Model(render(diags, &self.sources))
+        Failure::Model(render_all(diags, &self.sources))
     }
 
     /// A result whose diagnostics end the program.
@@ -57,7 +57,7 @@ impl Session {
     /// The target asked for, or this machine.
     pub fn target(&self, args: &TargetArgs) -> Result<Target, Failure> {
         match &args.target {
-            None => Ok(Target::host()),
+            None => Ok(toolchain::host_target()),
             Some(name) => Target::named(name).ok_or_else(|| {
                 let known: Vec<String> = Target::all().into_iter().map(|t| t.name).collect();
                 Failure::Usage(format!("unknown target '{name}'; known are {}", known.join(", ")))
