@@ -270,9 +270,11 @@ impl<'a> Parser<'a> {
                 return Err(self.unexpected("one `=` a statement"));
             }
         } else if annotation.is_none() {
-            if let Tok::Op(op) = self.peek()
-                && let Some(op) = operator_of_assignment(op)
-            {
+            let op = match self.peek() {
+                Tok::Op(op) => operator_of_assignment(op),
+                _ => None,
+            };
+            if let Some(op) = op {
                 self.at += 1;
                 let right = self.expr_list()?;
                 let span = target.span.to(right.span);

@@ -43,9 +43,8 @@ impl TirLower<'_, '_> {
             None => Scope::Global,
         };
         for (name, plain) in [("align", 64), ("offset_factor", 1)] {
-            if let Some(e) = a.keyword(name)
-                && !matches!(e.kind, ExprKind::Int(v) if v == plain || v == 0 || v == -1)
-            {
+            let usual = |e: &&Expr| matches!(e.kind, ExprKind::Int(v) if v == plain || v == 0 || v == -1);
+            if let Some(e) = a.keyword(name).filter(|e| !usual(e)) {
                 return Err(Diag::error(e.span, format!("{name} other than {plain} is not supported")));
             }
         }
@@ -64,7 +63,7 @@ impl TirLower<'_, '_> {
     fn dim(&mut self, e: &Expr) -> Lowered<PrimExpr> {
         if let Some(s) = e.str() {
             // A name in quotes declares a variable.
-            let known = self.cx.scope.lookup(s, e.span);
+            let known = self.cx.scope.declared(s);
             return match known {
                 Some(Entity::Prim(v)) => Ok(v.expr()),
                 _ => {
@@ -133,10 +132,9 @@ impl TirLower<'_, '_> {
 
     /// `n = T.int64()`
     fn symbol(&mut self, ident: &Ident, dtype: DType) -> Lowered<()> {
-        if let Some(Entity::Prim(v)) = self.cx.scope.lookup(&ident.name, ident.span)
-            && v.dtype() == dtype
-        {
-            return Ok(());
+        match self.cx.scope.lookup(&ident.name, ident.span) {
+            Some(Entity::Prim(v)) if v.dtype() == dtype => return Ok(()),
+            _ => {}
         }
         let var = Var::at(ident.name.clone(), dtype, ident.span);
         self.cx.define(ident, Entity::Prim(var));

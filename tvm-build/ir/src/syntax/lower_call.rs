@@ -192,12 +192,14 @@ impl Lower<'_> {
         }
         a.finish()?;
         let mut args = given.iter().map(|x| self.number(x)).collect::<Result<Vec<_>, _>>()?;
-        if let [x, y, ..] = args.as_mut_slice()
-            && f.def().result == ResultType::First
-            && x.dtype() != y.dtype()
-            && matches!(y.kind(), PrimKind::Int(_) | PrimKind::Float(_))
-        {
-            *y = y.cast(x.dtype());
+        let integral = matches!(f, Intrinsic::BitNot | Intrinsic::Popcount | Intrinsic::Clz);
+        if let Some(x) = args.first().filter(|x| integral && x.dtype().is_float()) {
+            return Err(Diag::error(e.span, format!("T.{name} needs an integer, not {}", x.dtype())));
+        }
+        if let ([x, y, ..], ResultType::First) = (args.as_mut_slice(), f.def().result) {
+            if x.dtype() != y.dtype() && matches!(y.kind(), PrimKind::Int(_) | PrimKind::Float(_)) {
+                *y = y.cast(x.dtype());
+            }
         }
         Ok(PrimExpr::call(f, args))
     }

@@ -86,9 +86,8 @@ pub(super) fn lower_text(source: SourceId, text: &[Surface], options: &ParseOpti
     if let (Some(_), Some(s)) = (class, top.first()) {
         diags.push(Diag::error(s.span, "a function beside the module").help("move it into the class"));
     }
-    if let Some(c) = class
-        && let Some(d) = c.decorators.iter().find(|d| !decorator_path(d).ends_with("ir_module"))
-    {
+    let mut decorators = class.iter().flat_map(|c| &c.decorators);
+    if let Some(d) = decorators.find(|d| !decorator_path(d).ends_with("ir_module")) {
         diags.push(Diag::error(d.span, "expected @I.ir_module"));
     }
     if class.is_none() && top.is_empty() && !diags.has_errors() {

@@ -131,7 +131,10 @@ impl Lower<'_> {
         match op {
             UnaryOp::Neg => match v.kind() {
                 PrimKind::Float(x) => Ok(PrimExpr::float(v.dtype(), -x)),
-                _ => Ok(PrimExpr::binary(BinOp::Sub, PrimExpr::zero(v.dtype()), v)),
+                _ => {
+                    let minus_one = PrimExpr::number(v.dtype(), -1.0);
+                    Ok(PrimExpr::binary(BinOp::Mul, v, minus_one))
+                }
             },
             UnaryOp::Invert if v.dtype().is_float() => {
                 Err(Diag::error(span, format!("`~` needs an integer, not {}", v.dtype())))

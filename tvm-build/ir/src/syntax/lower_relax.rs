@@ -2,7 +2,7 @@
 
 use super::ast::{Expr, ExprKind, FuncDef, Ident, Stmt as Surface, StmtKind};
 use super::lower_prim::Lowered;
-use super::lower_sinfo::contradiction;
+use super::lower_sinfo::{contradiction, forget};
 use super::scope::{Args, Entity, Lower};
 use crate::attrs::Attrs;
 use crate::diag::Diag;
@@ -88,9 +88,8 @@ pub(super) fn lower_function(cx: &mut Lower<'_>, def: &FuncDef, flags: Flags) ->
         );
     }
     let inferred = body.result.info().unwrap_or(StructInfo::Object);
-    if let (Some(r), Some((_, at))) = (&ret, result)
-        && let Some(why) = contradiction(r, &inferred)
-    {
+    let why = ret.as_ref().and_then(|r| contradiction(r, &inferred));
+    if let (Some(why), Some((_, at)), false) = (why, result, cx.diags.has_errors()) {
         let d = Diag::error(at, format!("the result does not fit the declared type: it is declared with {why}"));
         cx.diags.push(d.label(def.ret.as_ref().map_or(Span::NONE, |r| r.span), "declared here"));
     }
@@ -98,7 +97,18 @@ pub(super) fn lower_function(cx: &mut Lower<'_>, def: &FuncDef, flags: Flags) ->
         attrs.insert("global_symbol".into(), def.ident.name.clone().into());
     }
     cx.scope.pop();
-    Some(Function { params, body, ret: ret.unwrap_or(inferred), attrs, pure: flags.pure, span: def.ident.span })
+    let ret = ret.unwrap_or_else(|| visible(&inferred, &params));
+    Some(Function { params, body, ret, attrs, pure: flags.pure, span: def.ident.span })
+}
+
+/// What callers know of a result: variables that only the body knows are forgotten.
+fn visible(inferred: &StructInfo, params: &[Var]) -> StructInfo {
+    let mut known = BTreeMap::new();
+    for p in params {
+        p.info()
+            .visit_exprs(&mut |e| known.extend(crate::prim::free_vars(e).into_iter().map(|v| (v.clone(), v.expr()))));
+    }
+    forget(inferred, inferred, &known)
 }
 
 /// Takes every name that statements assign.
@@ -208,7 +218,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             StmtKind::Pass => Ok(()),
             StmtKind::Expr(e) => self.expr_stmt(e),
             StmtKind::Assign { target, annotation, value: Some(value) } => {
-                self.assign(target, annotation.as_ref(), value, s.span)
+                self.assign(target, annotation.as_ref(), value)
             }
             StmtKind::Assign { target, .. } => Err(Diag::error(target.span, "a declaration without a value")),
             StmtKind::With { value, target: None, body } if value.call().is_some_and(|(p, ..)| p == "R.dataflow") => {
@@ -297,11 +307,11 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         self.in_dataflow = false;
         let outputs = self.outputs.take();
         let missing = outputs.is_none();
-        let mut vars = Vec::new();
+        let (mut vars, mut recovered) = (Vec::new(), Vec::new());
         for ident in outputs.unwrap_or_default() {
             match self.cx.scope.lookup(&ident.name, ident.span) {
                 Some(Entity::Relax(v)) if self.current.iter().any(|b| b.var == v) => vars.push((ident, v)),
-                Some(Entity::Relax(_)) if self.cx.diags.has_errors() => {}
+                Some(Entity::Relax(v)) if self.cx.diags.has_errors() => recovered.push((ident, v)),
                 _ => {
                     let d = Diag::error(ident.span, format!("`{}` is not bound in this dataflow block", ident.name));
                     let bound = self.current.iter().map(|b| b.var.name().as_str());
@@ -315,7 +325,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         for b in &bindings {
             self.hidden.insert(b.var.name().clone(), b.var.span());
         }
-        for (ident, v) in &vars {
+        for (ident, v) in vars.iter().chain(&recovered) {
             self.hidden.remove(&ident.name);
             self.cx.scope.define(&ident.name, Entity::Relax(v.clone()), v.span());
         }
@@ -329,17 +339,20 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         Ok(())
     }
 
-    fn assign(&mut self, target: &Expr, annotation: Option<&Expr>, value: &Expr, span: Span) -> Lowered<()> {
+    fn assign(&mut self, target: &Expr, annotation: Option<&Expr>, value: &Expr) -> Lowered<()> {
         // n = T.int64(), also several at once
-        if let (Some(names), Some(values)) = (target.items(), value.items())
-            && names.len() == values.len()
-        {
-            return names.iter().zip(values).try_for_each(|(n, v)| self.assign(n, None, v, span));
+        match (target.items(), value.items()) {
+            (Some(names), Some(values)) if names.len() == values.len() => {
+                return names.iter().zip(values).try_for_each(|(n, v)| self.assign(n, None, v));
+            }
+            _ => {}
         }
         let Some(name) = target.name() else { return Err(Diag::error(target.span, "expected one name to assign to")) };
-        if let Some((path, [], [])) = value.call()
-            && let Some(Ok(dtype)) = path.strip_prefix("T.").map(str::parse::<DType>)
-        {
+        let symbol = match value.call() {
+            Some((path, [], [])) => path.strip_prefix("T.").and_then(|d| d.parse::<DType>().ok()),
+            _ => None,
+        };
+        if let Some(dtype) = symbol {
             let v = self.cx.symbol(name, dtype, target.span);
             if v.dtype() != dtype {
                 return Err(Diag::error(target.span, format!("`{name}` is {} already", v.dtype())));

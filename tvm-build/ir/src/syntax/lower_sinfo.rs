@@ -6,7 +6,7 @@ use super::scope::{Args, Entity, Lower, suggest};
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::name::Name;
-use crate::prim::{PrimExpr, Var};
+use crate::prim::{PrimExpr, Var, free_vars};
 use crate::relax::{Dims, FuncInfo, StructInfo, TensorInfo};
 use crate::span::Span;
 use std::collections::BTreeMap;
@@ -233,5 +233,24 @@ pub(super) fn bind_dims(param: &StructInfo, arg: &StructInfo, map: &mut BTreeMap
         (StructInfo::Prim(_, Some(p)), StructInfo::Prim(_, Some(a))) => bind(p, a),
         (StructInfo::Tuple(p), StructInfo::Tuple(a)) => p.iter().zip(a).for_each(|(p, a)| bind_dims(p, a, map)),
         _ => {}
+    }
+}
+
+/// `info`, made of `original` by a substitution, with dimensions forgotten where `original` names others than `map` has.
+pub(super) fn forget(info: &StructInfo, original: &StructInfo, map: &BTreeMap<Var, PrimExpr>) -> StructInfo {
+    let mut left = false;
+    original.visit_exprs(&mut |e| left |= free_vars(e).iter().any(|v| !map.contains_key(v)));
+    match info {
+        StructInfo::Tensor(t) if left => {
+            let dims = t.dims.rank().map_or(Dims::Unknown, Dims::Rank);
+            StructInfo::Tensor(TensorInfo { dims, dtype: t.dtype })
+        }
+        StructInfo::Shape(d) if left => StructInfo::Shape(d.rank().map_or(Dims::Unknown, Dims::Rank)),
+        StructInfo::Tuple(fields) if left => match original {
+            StructInfo::Tuple(o) => StructInfo::Tuple(fields.iter().zip(o).map(|(f, o)| forget(f, o, map)).collect()),
+            _ => StructInfo::Object,
+        },
+        StructInfo::Prim(d, Some(_)) if left => StructInfo::Prim(*d, None),
+        other => other.clone(),
     }
 }

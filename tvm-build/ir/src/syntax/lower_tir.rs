@@ -13,6 +13,9 @@ use crate::tir::{
     AssertStmt, Block, For, ForKind, IfStmt, IterVar, LetStmt, Param, PrimFunc, Region, Stmt, Store, While, visit_stmt,
 };
 
+/// Deepest nesting of lets: walking statements needs bounded stack.
+const MAX_LETS: usize = 200;
+
 /// A block being read.
 #[derive(Default)]
 pub(super) struct OpenBlock {
@@ -34,6 +37,8 @@ pub(super) struct TirLower<'c, 'a> {
     pub(super) blocks: Vec<OpenBlock>,
     /// Loops around, for `T.axis.remap`.
     pub(super) loops: Vec<(Var, crate::prim::Range)>,
+    /// Lets around.
+    lets: usize,
 }
 
 /// A PrimFunc. Errors go to `cx.diags`; `None` when there were any in the signature.
@@ -49,6 +54,7 @@ pub(super) fn lower_prim_func(cx: &mut Lower<'_>, def: &FuncDef, private: bool) 
         attrs: Attrs::new(),
         blocks: vec![OpenBlock::default()],
         loops: Vec::new(),
+        lets: 0,
     };
     lower.signature(def);
     let body = lower.stmts(&def.body);
@@ -112,19 +118,15 @@ impl TirLower<'_, '_> {
             }
         }
         for (i, p) in def.params.iter().enumerate() {
-            if let Some(a) = &p.annotation
-                && let Some((path, args, keywords)) = a.call()
-                && path == "T.Buffer"
-            {
-                let args = Args::new("T.Buffer", a.span, args, keywords);
+            let call = p.annotation.as_ref().and_then(|a| a.call().map(|c| (a.span, c)));
+            if let Some((span, (_, args, keywords))) = call.filter(|(_, (path, ..))| path == "T.Buffer") {
+                let args = Args::new("T.Buffer", span, args, keywords);
                 if let Some(b) = self.buffer_of(&p.ident, args) {
                     self.params[i] = Some(Param::Buffer(b));
                 }
             }
         }
-        if let Some(r) = &def.ret
-            && !matches!(r.kind, ExprKind::None)
-        {
+        if let Some(r) = def.ret.as_ref().filter(|r| !matches!(r.kind, ExprKind::None)) {
             self.cx.diags.push(Diag::error(r.span, "a PrimFunc returns nothing"));
         }
     }
@@ -142,17 +144,23 @@ impl TirLower<'_, '_> {
 
     /// Statements in order; a let takes the rest as its body.
     pub(super) fn stmts(&mut self, list: &[Surface]) -> Stmt {
+        let outer = self.lets;
+        // For each let: what stands before it, its variable and its value.
+        let mut lets = Vec::new();
         let mut out = Vec::new();
-        for (i, s) in list.iter().enumerate() {
-            if let StmtKind::Assign { target, annotation, value: Some(value) } = &s.kind
-                && self.is_let(target, annotation.as_ref(), value)
-            {
-                if let Some((ident, v)) = self.let_binding(target, annotation.as_ref(), value) {
+        for s in list {
+            if let Some((target, annotation, value)) = as_let(s) {
+                if let Some((ident, v)) = self.let_binding(target, annotation, value) {
                     let var = Var::at(ident.name.clone(), v.dtype(), ident.span);
                     self.cx.define(&ident, Entity::Prim(var.clone()));
-                    let body = self.stmts(&list[i + 1..]);
-                    out.push(Stmt::Let(Box::new(LetStmt { var, value: v, body })));
-                    return Stmt::seq(out);
+                    lets.push((std::mem::take(&mut out), var, v));
+                    self.lets += 1;
+                    if self.lets > MAX_LETS {
+                        let d =
+                            Diag::error(ident.span, format!("more than {MAX_LETS} variables in scope of each other"));
+                        self.cx.diags.push(d.help("keep values in buffers"));
+                        break;
+                    }
                 }
                 continue;
             }
@@ -161,7 +169,11 @@ impl TirLower<'_, '_> {
                 out.push(s);
             }
         }
-        Stmt::seq(out)
+        self.lets = outer;
+        lets.into_iter().rev().fold(Stmt::seq(out), |body, (mut before, var, value)| {
+            before.push(Stmt::Let(Box::new(LetStmt { var, value, body })));
+            Stmt::seq(before)
+        })
     }
 
     /// Statements in a frame of their own.
@@ -170,21 +182,6 @@ impl TirLower<'_, '_> {
         let s = self.stmts(list);
         self.cx.scope.pop();
         s
-    }
-
-    fn is_let(&self, target: &Expr, annotation: Option<&Expr>, value: &Expr) -> bool {
-        if target.name().is_none() {
-            return false;
-        }
-        let declares = match value.call() {
-            Some((p, args, _)) => {
-                p.starts_with("T.axis.")
-                    || matches!(p.as_str(), "T.match_buffer" | "T.alloc_buffer" | "T.sblock_alloc_buffer")
-                    || (args.is_empty() && p.strip_prefix("T.").is_some_and(|d| d.parse::<DType>().is_ok()))
-            }
-            None => false,
-        };
-        annotation.is_some() || !declares
     }
 
     fn let_binding(&mut self, target: &Expr, annotation: Option<&Expr>, value: &Expr) -> Option<(Ident, PrimExpr)> {
@@ -364,14 +361,28 @@ impl TirLower<'_, '_> {
     }
 }
 
+/// Target, annotation and value of a statement that binds a scalar variable.
+fn as_let(s: &Surface) -> Option<(&Expr, Option<&Expr>, &Expr)> {
+    let StmtKind::Assign { target, annotation, value: Some(value) } = &s.kind else { return None };
+    target.name()?;
+    let declares = value.call().is_some_and(|(p, args, _)| {
+        p.starts_with("T.axis.")
+            || matches!(p.as_str(), "T.match_buffer" | "T.alloc_buffer" | "T.sblock_alloc_buffer")
+            || (args.is_empty() && p.strip_prefix("T.").is_some_and(|d| d.parse::<DType>().is_ok()))
+    });
+    (annotation.is_some() || !declares).then_some((target, annotation.as_ref(), value))
+}
+
 fn assert_message(m: &Expr) -> Lowered<Name> {
     if let Some(s) = m.str() {
         return Ok(s.clone());
     }
     // Today's dialect: ("RuntimeError", ["message", …])
-    if let Some([_, parts]) = m.items()
-        && let Some(parts) = parts.items()
-    {
+    let parts = match m.items() {
+        Some([_, parts]) => parts.items(),
+        _ => None,
+    };
+    if let Some(parts) = parts {
         let texts: Option<Vec<&str>> = parts.iter().map(|p| p.str().map(Name::as_str)).collect();
         if let Some(texts) = texts {
             return Ok(texts.concat().into());

@@ -4,14 +4,14 @@ use super::ast::{BinaryOp, Expr, ExprKind, Keyword, UnaryOp};
 use super::literal::{Number, encode};
 use super::lower_prim::Lowered;
 use super::lower_relax::{RelaxLower, is_none};
-use super::lower_sinfo::bind_dims;
+use super::lower_sinfo::{bind_dims, forget};
 use super::scope::{Args, Entity, Signature, suggest};
 use crate::constant::{Bytes, Constant};
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::ops;
-use crate::prim::{BinOp, CmpOp, PrimExpr, free_vars};
-use crate::relax::{ArgKind, Dims, Expr as Value, GlobalVar, Leaf, StructInfo, TensorInfo};
+use crate::prim::{BinOp, CmpOp, PrimExpr};
+use crate::relax::{ArgKind, Expr as Value, GlobalVar, Leaf, StructInfo};
 use crate::span::Span;
 use std::collections::BTreeMap;
 
@@ -267,11 +267,11 @@ impl RelaxLower<'_, '_> {
     }
 
     fn call(&mut self, func: &Expr, args: &[Expr], keywords: &[Keyword], span: Span) -> Lowered<(Value, StructInfo)> {
-        if let ExprKind::Attr(base, name) = &func.kind
-            && self.module_member(base)?
-        {
-            let callee = self.global(name, func.span)?;
-            return self.call_func(callee, args, keywords, span);
+        if let ExprKind::Attr(base, name) = &func.kind {
+            if self.module_member(base)? {
+                let callee = self.global(name, func.span)?;
+                return self.call_func(callee, args, keywords, span);
+            }
         }
         let path = func.path().ok_or_else(|| Diag::error(func.span, "this cannot be called"))?;
         let Some(op) = path.strip_prefix("R.") else {
@@ -334,11 +334,11 @@ impl RelaxLower<'_, '_> {
             return Err(Diag::error(k.span, "functions take arguments by position"));
         }
         let args = args.iter().map(|a| self.leaf(a)).collect::<Result<Vec<_>, _>>()?;
-        if let Leaf::Global(g) = &callee
-            && let Some(Signature::Prim) = self.cx.signatures.get(&g.0)
-        {
-            return Err(Diag::error(span, format!("`{}` is a PrimFunc", g.0))
-                .help(format!("call it with R.call_tir(cls.{}, (…), out_sinfo=…)", g.0)));
+        if let Leaf::Global(g) = &callee {
+            if let Some(Signature::Prim) = self.cx.signatures.get(&g.0) {
+                return Err(Diag::error(span, format!("`{}` is a PrimFunc", g.0))
+                    .help(format!("call it with R.call_tir(cls.{}, (…), out_sinfo=…)", g.0)));
+            }
         }
         let info = match self.leaf_info(&callee) {
             StructInfo::Func(f) => {
@@ -352,31 +352,12 @@ impl RelaxLower<'_, '_> {
                         bind_dims(p, &self.leaf_info(a), &mut map);
                     }
                 }
-                close(&f.ret.substitute(&map), &f.ret, &map)
+                forget(&f.ret.substitute(&map), &f.ret, &map)
             }
             StructInfo::Object => StructInfo::Object,
             other => return Err(Diag::error(span, format!("{} cannot be called", ops::show_info(&other)))),
         };
         Ok((Value::CallFunc { callee, args }, info))
-    }
-}
-
-/// The substituted result, with dimensions forgotten where the callee's own variables are left.
-fn close(info: &StructInfo, original: &StructInfo, map: &BTreeMap<crate::prim::Var, PrimExpr>) -> StructInfo {
-    let mut left = false;
-    original.visit_exprs(&mut |e| left |= free_vars(e).iter().any(|v| !map.contains_key(v)));
-    match info {
-        StructInfo::Tensor(t) if left => {
-            let dims = t.dims.rank().map_or(Dims::Unknown, Dims::Rank);
-            StructInfo::Tensor(TensorInfo { dims, dtype: t.dtype })
-        }
-        StructInfo::Shape(d) if left => StructInfo::Shape(d.rank().map_or(Dims::Unknown, Dims::Rank)),
-        StructInfo::Tuple(fields) if left => match original {
-            StructInfo::Tuple(o) => StructInfo::Tuple(fields.iter().zip(o).map(|(f, o)| close(f, o, map)).collect()),
-            _ => StructInfo::Object,
-        },
-        StructInfo::Prim(d, Some(_)) if left => StructInfo::Prim(*d, None),
-        other => other.clone(),
     }
 }
 

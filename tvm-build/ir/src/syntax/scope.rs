@@ -62,13 +62,18 @@ impl Scope {
 
     /// What a name stands for; a type variable becomes a scalar variable of the function at its first use.
     pub(super) fn lookup(&mut self, name: &Name, span: Span) -> Option<Entity> {
-        let found = self.frames.iter().rev().find_map(|f| f.get(name)).map(|(e, _)| e.clone());
+        let found = self.declared(name);
         if found.is_none() && self.type_vars.contains(name) {
             let entity = Entity::Prim(prim::Var::at(name.clone(), DType::I64, span));
             self.define_in_function(name, entity.clone(), span);
             return Some(entity);
         }
         found
+    }
+
+    /// What a name stands for, type variables aside.
+    pub(super) fn declared(&self, name: &Name) -> Option<Entity> {
+        self.frames.iter().rev().find_map(|f| f.get(name)).map(|(e, _)| e.clone())
     }
 
     /// Every name in scope.

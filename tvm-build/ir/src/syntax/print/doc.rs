@@ -99,8 +99,13 @@ pub(super) fn float(v: f64) -> String {
     strip(&format!("{v:.decimals$}"))
 }
 
-/// A float of 32 bits: its shortest decimal, written as [`float`] writes that.
+/// A float of 32 bits: itself where that takes few digits, else the shortest decimal that rounds to it, written as
+/// [`float`] writes that.
 pub(super) fn float32(v: f64) -> String {
+    let digits = |s: &str| s.bytes().filter(u8::is_ascii_digit).count();
+    if digits(&v.to_string()) <= 10 {
+        return float(v);
+    }
     let short = (v as f32).to_string();
     float(if v.is_finite() { short.parse().unwrap_or(v) } else { v })
 }
@@ -116,7 +121,7 @@ mod tests {
             (1e20, "100000000000000000000.0"),
             (1e-10, "1e-10"),
             (0.1, "0.10000000000000001"),
-            (3.1415926, "3.1415926000000001"),
+            (2.7182817, "2.7182816999999999"),
             (0.0001, "0.0001"),
             (1e-5, "1.0000000000000001e-05"),
             (1234567.125, "1234567.125"),
@@ -125,6 +130,7 @@ mod tests {
             assert_eq!(float(v), text);
         }
         assert_eq!(float32(f64::from(0.1f32)), "0.10000000000000001");
+        assert_eq!(float32(1234567.125), "1234567.125");
         assert_eq!(float(f64::from(0.1f32)), "0.10000000149011612");
     }
 

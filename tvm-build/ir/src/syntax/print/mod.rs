@@ -15,8 +15,9 @@ use crate::dtype::DType;
 use crate::module::{Func, IRModule};
 use crate::name::Name;
 use crate::prim::{PrimExpr, Var};
-use crate::relax::StructInfo;
+use crate::relax::{self as rx, StructInfo};
 use names::Names;
+use std::collections::BTreeSet;
 
 /// State of printing one text.
 pub(super) struct Printer {
@@ -39,6 +40,8 @@ pub(super) struct Printer {
     open_loops: Vec<(Var, PrimExpr, PrimExpr)>,
     /// Whether the function names others of the module.
     uses_module: bool,
+    /// Variables that the Relax function reads.
+    used: BTreeSet<rx::Var>,
     constants: Vec<Constant>,
 }
 
@@ -57,6 +60,7 @@ impl Printer {
             func_vars: Vec::new(),
             open_loops: Vec::new(),
             uses_module: false,
+            used: BTreeSet::new(),
             constants: Vec::new(),
         }
     }

@@ -5,9 +5,10 @@ use super::doc::{Doc, float, quoted, tuple};
 use crate::attrs::Attrs;
 use crate::constant::Constant;
 use crate::dtype::DType;
-use crate::relax::{Binding, Block, Body, Call, CallTir, Expr, Function, If, Leaf, StructInfo};
+use crate::relax::{Binding, Block, Body, Call, CallTir, Expr, Function, If, Leaf, StructInfo, Var, leaf_vars};
 use crate::syntax::Dialect;
 use crate::syntax::literal::{Number, decode};
+use std::collections::BTreeSet;
 
 impl Printer {
     /// `X.func_attr({…})`, without the symbol that the name implies.
@@ -38,6 +39,12 @@ impl Printer {
         let ret = self.sinfo(&f.ret);
         self.in_signature = false;
         self.func_vars.clear();
+        if self.dialect == Dialect::V0_27 {
+            let mut names: Vec<_> = std::mem::take(&mut self.undeclared).into_iter().map(|(n, _)| n).collect();
+            names.sort_unstable();
+            self.type_vars.extend(names);
+        }
+        let outer_used = std::mem::replace(&mut self.used, used_vars(&f.body));
         let mut flags = Vec::new();
         if !f.pure {
             flags.push("pure=False");
@@ -61,23 +68,23 @@ impl Printer {
         self.indent -= 1;
         self.names.pop();
         self.function_frame = outer;
+        self.used = outer_used;
     }
 
-    /// Declares the symbolic variables met since the last call: lines here, or in today's dialect before the module.
+    /// Declares the symbolic variables met since the last call.
     fn declare(&mut self) {
         for (name, dtype) in std::mem::take(&mut self.undeclared) {
-            if self.dialect == Dialect::V0_27 {
-                self.type_vars.push(name);
-            } else {
-                self.line(format!("{name} = T.{dtype}()"));
-            }
+            self.line(format!("{name} = T.{dtype}()"));
         }
     }
 
     fn body(&mut self, body: &Body, is_function: bool) {
         for b in &body.blocks {
             let lines = self.captured(|p| p.block_of(b));
-            self.declare();
+            // Variables first named in a branch are declared before the whole `if`.
+            if is_function {
+                self.declare();
+            }
             self.lines.extend(lines);
         }
         if is_function {
@@ -101,7 +108,7 @@ impl Printer {
         }
     }
 
-    fn relax_var(&mut self, v: &crate::relax::Var) -> String {
+    fn relax_var(&mut self, v: &Var) -> String {
         match self.names.relax(v) {
             Some(n) => n.to_string(),
             None => self.names.define_relax(v).to_string(),
@@ -119,8 +126,8 @@ impl Printer {
             _ => {}
         }
         let value = self.value(&b.value);
-        let discarded = b.var.name() == "_" && *b.var.info() == StructInfo::unit() && value.ends_with(')');
-        if discarded && self.dialect == Dialect::V0_27 {
+        let call = !matches!(b.value, Expr::Leaf(_) | Expr::Tuple(_) | Expr::TupleGetItem(..) | Expr::MatchCast(..));
+        if call && *b.var.info() == StructInfo::unit() && !self.used.contains(&b.var) {
             return self.line(value);
         }
         let hide = match &b.value {
@@ -187,9 +194,8 @@ impl Printer {
     }
 
     fn constant(&mut self, c: &Constant) -> String {
-        if c.shape().is_empty()
-            && let Some(n) = decode(c.dtype(), c.data())
-        {
+        let scalar = if c.shape().is_empty() { decode(c.dtype(), c.data()) } else { None };
+        if let Some(n) = scalar {
             let digits = match n {
                 Number::Int(v) => v.to_string(),
                 Number::Float(v) => float(v),
@@ -289,4 +295,16 @@ impl Printer {
 /// Inputs of a call in destination-passing style.
 fn dps_args(args: &[String]) -> String {
     if args.is_empty() { "R.tuple()".into() } else { tuple(args) }
+}
+
+/// The variables that a body reads.
+fn used_vars(body: &Body) -> BTreeSet<Var> {
+    let mut used: BTreeSet<Var> = body.bindings().flat_map(|b| leaf_vars(&b.value)).collect();
+    for b in &body.blocks {
+        if let Block::Dataflow { outputs, .. } = b {
+            used.extend(outputs.iter().cloned());
+        }
+    }
+    used.extend(leaf_vars(&Expr::Leaf(body.result.clone())));
+    used
 }

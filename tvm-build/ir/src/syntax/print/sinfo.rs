@@ -33,8 +33,9 @@ impl Printer {
             StructInfo::Object if self.dialect == Dialect::V0_27 => "R.Any".into(),
             StructInfo::Object => "R.Object".into(),
             StructInfo::Prim(d, value) => match (value, self.dialect) {
-                (Some(v), Dialect::Tutorial) => format!("R.Prim(value={})", self.dim(v)),
-                (_, Dialect::V0_27) => format!("T.{d}"),
+                // Today's dialect has no word for the value; ours reads this one.
+                (Some(v), _) => format!("R.Prim(value={})", self.dim(v)),
+                (None, Dialect::V0_27) => format!("T.{d}"),
                 (None, Dialect::Tutorial) => format!("R.Prim(\"{d}\")"),
             },
             StructInfo::Shape(Dims::Known(dims)) => format!("R.Shape([{}])", self.shape(dims).join(", ")),

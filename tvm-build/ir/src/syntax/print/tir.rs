@@ -31,7 +31,7 @@ impl Printer {
         }
         let flags = if flags.is_empty() { String::new() } else { format!("({})", flags.join(", ")) };
         let mut matched = Vec::new();
-        let mut params = Vec::new();
+        let (mut params, mut printed) = (Vec::new(), Vec::new());
         // Scalars first: shapes may name them, wherever they stand.
         if self.dialect == Dialect::V0_27 {
             for p in &f.params {
@@ -47,11 +47,12 @@ impl Printer {
                         Some(n) => n.clone(),
                         None => self.names.define_prim(v),
                     };
+                    printed.push(v.clone());
                     format!("{name}: T.{}", v.dtype())
                 }
                 Param::Buffer(b) if is_simple(b) || self.dialect == Dialect::V0_27 => {
                     let name = self.names.define_buffer(b);
-                    let shape = self.dims(&b.shape);
+                    let shape = self.signature_dims(&b.shape, &printed);
                     let rest = self.buffer_keywords(b);
                     format!("{name}: T.Buffer({shape}, \"{}\"{rest})", b.dtype)
                 }
@@ -68,13 +69,16 @@ impl Printer {
         self.indent += 1;
         let body = self.captured(|p| p.prim_func_body(name, f, &matched));
         let declared = std::mem::take(&mut self.undeclared);
-        if self.dialect == Dialect::V0_27 {
-            self.type_vars.extend(declared.into_iter().map(|(n, _)| n));
-        } else {
-            for (n, dtype) in declared {
+        let mut type_vars = Vec::new();
+        for (n, dtype) in declared {
+            if self.dialect == Dialect::V0_27 && dtype == DType::I64 {
+                type_vars.push(n);
+            } else {
                 self.line(format!("{n} = T.{dtype}()"));
             }
         }
+        type_vars.sort_unstable();
+        self.type_vars.extend(type_vars);
         if body.is_empty() {
             self.line("pass");
         }
@@ -114,10 +118,24 @@ impl Printer {
         }
     }
 
+    /// The shape of a buffer in a signature: a variable that Python does not know there stands in quotes.
+    fn signature_dims(&mut self, dims: &[PrimExpr], printed: &[Var]) -> String {
+        let mut docs = Vec::new();
+        for d in dims {
+            let unknown = d.as_var().is_some_and(|v| match self.names.prim(v) {
+                Some(n) => !printed.contains(v) && !self.undeclared.iter().any(|(u, _)| u == n),
+                None => v.dtype() != DType::I64,
+            });
+            let text = self.prim(d);
+            docs.push(if unknown { quoted(&text) } else { text });
+        }
+        tuple(&docs)
+    }
+
     /// Variables of a buffer's shape and strides that nothing defines yet, in order.
     fn new_shape_vars(&mut self, b: &Buffer) -> Vec<Var> {
         let mut out: Vec<Var> = Vec::new();
-        for e in b.shape.iter().chain(&b.strides).chain(&b.elem_offset) {
+        for e in b.shape.iter().chain(b.strides.iter().filter(|s| !quotable(s))).chain(&b.elem_offset) {
             for v in free_vars(e) {
                 if self.names.prim(&v).is_none() && !out.contains(&v) {
                     out.push(v);
@@ -134,7 +152,18 @@ impl Printer {
     fn buffer_keywords(&mut self, b: &Buffer) -> String {
         let mut out = String::new();
         if !b.strides.is_empty() {
-            out.push_str(&format!(", strides={}", self.dims(&b.strides)));
+            let mut docs = Vec::new();
+            for s in &b.strides {
+                let unknown = s.as_var().filter(|v| quotable(s) && self.names.prim(v).is_none());
+                docs.push(match unknown {
+                    Some(v) => {
+                        let frame = self.function_frame;
+                        quoted(&self.names.define_prim_in(v, frame))
+                    }
+                    None => self.prim(s),
+                });
+            }
+            out.push_str(&format!(", strides={}", tuple(&docs)));
         }
         if let Some(o) = b.elem_offset.as_ref().filter(|o| !o.is_int(0)) {
             out.push_str(&format!(", elem_offset={}", self.prim(o)));
@@ -307,6 +336,11 @@ impl Printer {
         }
         format!("{word}({})", args.join(", "))
     }
+}
+
+/// Whether a stride can be written as a name in quotes, which declares an `int32` variable.
+fn quotable(stride: &PrimExpr) -> bool {
+    stride.as_var().is_some_and(|v| v.dtype() == DType::I32)
 }
 
 /// The root block that is printed as a comment.

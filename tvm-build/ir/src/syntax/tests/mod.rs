@@ -1,11 +1,14 @@
 //! Round trips, both dialects, and errors.
 
+mod fuzz;
+mod roundtrip;
+
 use super::*;
 
 const TUTORIAL: [&str; 3] = [
-    include_str!("../../../../tests/files/tutorial/01_from_torch.py.txt"),
-    include_str!("../../../../tests/files/tutorial/06_legalize_ops.py.txt"),
-    include_str!("../../../../tests/files/tutorial/08_zero_pipeline.py.txt"),
+    include_str!("../../../../../tests/files/tutorial/01_from_torch.py.txt"),
+    include_str!("../../../../../tests/files/tutorial/06_legalize_ops.py.txt"),
+    include_str!("../../../../../tests/files/tutorial/08_zero_pipeline.py.txt"),
 ];
 
 pub(super) fn parse(text: &str) -> IRModule {
