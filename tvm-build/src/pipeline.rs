@@ -32,6 +32,7 @@ const ZERO: &[&str] = &[
     // Reads the PrimFuncs that LegalizeOps made.
     "AnnotateTIROpPattern",
     // Before fusion: a folded binding is a constant, which no group computes again.
+    "FoldConstant",
     // Reads op_pattern.
     "FuseOps",
     "FuseTIR",
@@ -45,6 +46,7 @@ const DEFAULT: &[&str] = &[
     // … and into element-wise ops elsewhere.
     "DecomposeOpsForInference",
     // On ops: what both passes above did to weights is computed now, transposed weights are constants.
+    "FoldConstant",
     // Equal subgraphs, as exporters write them for shapes, are lowered once.
     "EliminateCommonSubexpr",
     "CanonicalizeBindings",
@@ -52,6 +54,7 @@ const DEFAULT: &[&str] = &[
     "LegalizeOps",
     "AnnotateTIROpPattern",
     // What only lowering showed to be constant.
+    "FoldConstant",
     "FuseOps",
     "FuseTIR",
     "DeadCodeElimination",

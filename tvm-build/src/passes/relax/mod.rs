@@ -8,6 +8,7 @@ mod dead_code_elimination;
 mod decompose_ops_for_inference;
 mod eliminate_common_subexpr;
 mod fold_batchnorm_to_conv2d;
+mod fold_constant;
 mod fuse_ops;
 mod fuse_tir;
 mod legalize_ops;
@@ -28,6 +29,7 @@ pub static PASSES: &[&Pass] = &[
     &decompose_ops_for_inference::DECOMPOSE_OPS_FOR_INFERENCE,
     &eliminate_common_subexpr::ELIMINATE_COMMON_SUBEXPR,
     &fold_batchnorm_to_conv2d::FOLD_BATCHNORM_TO_CONV2D,
+    &fold_constant::FOLD_CONSTANT,
     &fuse_ops::FUSE_OPS,
     &fuse_tir::FUSE_TIR,
     &legalize_ops::LEGALIZE_OPS,

@@ -1,5 +1,6 @@
 //! What Relax passes share.
 
+pub(crate) mod evaluate;
 pub(crate) mod ops;
 pub(crate) mod partition;
 pub(crate) mod pattern_kind;

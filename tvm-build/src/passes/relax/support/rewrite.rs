@@ -19,6 +19,9 @@ pub(crate) enum Step {
     Bind(Vec<Binding>),
     /// These bindings, then the leaf wherever the variable stood. (An output keeps a binding of its own.)
     Replace(Vec<Binding>, Leaf),
+    /// These bindings take its place, one of them binds its variable, and the leaf (visible everywhere) wherever the
+    /// variable stood.
+    Alias(Vec<Binding>, Leaf),
 }
 
 impl Step {
@@ -86,6 +89,10 @@ impl Rewriter<'_> {
             };
             match (self.f)(Binding { var: b.var.clone(), value, span: b.span }, place) {
                 Ok(Step::Bind(new)) => out.extend(new),
+                Ok(Step::Alias(new, leaf)) => {
+                    out.extend(new);
+                    self.map.insert(b.var.clone(), leaf);
+                }
                 Ok(Step::Replace(new, leaf)) => {
                     out.extend(new);
                     if place.output {
