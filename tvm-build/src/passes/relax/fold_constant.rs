@@ -15,12 +15,8 @@ use tvm_ir::relax::{Binding, Call, CallTir, Effects, Expr, Leaf, Legalized, Stru
 /// constants and shapes where their variables stood; removes what nothing needs any more. Calls that only create a
 /// tensor of more than 1024 elements stay (`zeros` is cheaper computed than stored), and so does what would take
 /// too long.
-pub(super) static FOLD_CONSTANT: Pass = Pass {
-    name: "FoldConstant",
-    doc: "computes what depends on constants alone",
-    params: &[],
-    run,
-};
+pub(super) static FOLD_CONSTANT: Pass =
+    Pass { name: "FoldConstant", doc: "computes what depends on constants alone", params: &[], run };
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
     map_functions(module, |module, _, f| {
@@ -56,9 +52,8 @@ fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
 
 /// The call with shapes in place of variables that are bound to shapes.
 fn with_shapes(c: &Call, shapes: &BTreeMap<Var, Leaf>) -> Call {
-    let put = map_expr_leaves(&Expr::Call(c.clone()), &mut |l| {
-        l.as_var().and_then(|v| shapes.get(v)).unwrap_or(l).clone()
-    });
+    let put =
+        map_expr_leaves(&Expr::Call(c.clone()), &mut |l| l.as_var().and_then(|v| shapes.get(v)).unwrap_or(l).clone());
     match put {
         Expr::Call(c) => c,
         _ => c.clone(),
