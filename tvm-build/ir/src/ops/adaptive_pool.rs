@@ -4,6 +4,7 @@ use super::row::{attr, op, tensor};
 use super::window::{Layout, layout, lowered_layout, prepare, same_layout};
 use crate::arith::Analyzer;
 use crate::diag::Diag;
+use crate::dtype::DType;
 use crate::prim::{Buffer, PrimExpr};
 use crate::relax::{AttrDef, AttrDefault, AttrKind, Dims, InferCx, Lower, LowerCx, OpDef, Pattern, StructInfo};
 use crate::te::{Axes, ReduceAxis, Reducer, Te};
@@ -38,6 +39,7 @@ adaptive! {
 
 fn infer(cx: &InferCx<'_>, dims: usize) -> Result<StructInfo, Diag> {
     let x = cx.tensor(0)?;
+    cx.expect_dtype(0, "floating point", DType::is_float)?;
     cx.expect_rank(0, &x, dims + 2)?;
     let data = layout(cx, "layout", 'N', 'C', dims)?;
     same_layout(cx, "layout")?;
@@ -76,12 +78,12 @@ fn lower(cx: &LowerCx<'_>, dims: usize) -> Result<PrimFunc, Diag> {
     let sum = sum_stage(&mut te, x, &data, out_dims);
     te.annotate("schedule_rule", "meta_schedule.adaptive_pool_avg");
     let out = te.compute("adaptive_pool_avg", Axes::Ax, out_dims, x.dtype, |i| {
-        let count = data.spatial.iter().fold(PrimExpr::i64(1), |count, a| {
+        let count = data.spatial.iter().fold(PrimExpr::float(x.dtype, 1.0), |count, a| {
             let (n, o) = (&x.shape[*a], &out_dims[*a]);
             let own = if even(n, o) { n.clone().floordiv(o) } else { end(&i[*a], n, o) - start(&i[*a], n, o) };
-            count * own
+            count * own.cast(DType::I32).cast(x.dtype)
         });
-        PrimExpr::load(&sum, i.to_vec()) / count.cast(x.dtype)
+        PrimExpr::load(&sum, i.to_vec()) / count
     });
     Ok(te.finish(cx.inputs, &[out], cx.call.span))
 }

@@ -68,7 +68,10 @@ fn power(a: PrimExpr, b: PrimExpr) -> PrimExpr {
 fn log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr {
     let top = a.clone().max(b.clone());
     let exp = |x: PrimExpr| PrimExpr::call(Intrinsic::Exp, vec![x - top.clone()]);
-    top.clone() + PrimExpr::call(Intrinsic::Log, vec![exp(a) + exp(b)])
+    let finite = top.clone() + PrimExpr::call(Intrinsic::Log, vec![exp(a) + exp(b)]);
+    // Of an infinity the distances are not numbers; it is the result itself.
+    let infinite = PrimExpr::call(Intrinsic::Abs, vec![top.clone()]).eq(PrimExpr::float(top.dtype(), f64::INFINITY));
+    PrimExpr::select(infinite, top, finite)
 }
 
 fn arithmetic(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {

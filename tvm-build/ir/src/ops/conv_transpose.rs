@@ -144,8 +144,13 @@ fn lower(cx: &LowerCx<'_>, dims: usize) -> Result<PrimFunc, Diag> {
     let in_per_group = analyzer.simplify(&w.shape[kernel.outer].clone().floordiv(groups));
     let mut flipped_dims = vec![per_group.clone(), w.shape[kernel.outer].clone()];
     flipped_dims.extend(extents.iter().cloned());
-    let names: Vec<&str> = ["o", "i"].iter().chain(OUT[dims - 1]).copied().collect();
-    let flipped = te.compute("kernel_transform", Axes::Named(&names), &flipped_dims, w.dtype, |i| {
+    let (name, lead) = match (dims, groups) {
+        (1, 1) => ("kernel", ["o", "i"]),
+        (_, 1) => ("kernel_transform", ["o", "i"]),
+        _ => ("kernel_transform", ["i", "o"]),
+    };
+    let names: Vec<&str> = lead.iter().chain(OUT[dims - 1]).copied().collect();
+    let flipped = te.compute(name, Axes::Named(&names), &flipped_dims, w.dtype, |i| {
         let mirrored: Vec<PrimExpr> = extents.iter().zip(&i[2..]).map(|(k, v)| k - 1 - v).collect();
         PrimExpr::load(w, kernel.arrange(i[1].clone(), i[0].clone(), &mirrored))
     });

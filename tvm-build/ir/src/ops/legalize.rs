@@ -102,10 +102,13 @@ fn complete(call: &Call, out: &StructInfo) -> Result<(), Diag> {
     }
 }
 
-/// The operand that becomes a literal of the PrimFunc: the last constant of rank 0.
+/// The operand that becomes a literal of the PrimFunc: the last constant of rank 0 of several operands.
 fn literal_operand(call: &Call) -> Option<usize> {
     let scalar = |l: &Leaf| matches!(l, Leaf::Const(c) if scalar_constant(c).is_some());
     let defs = call.op.def().args;
+    if defs.iter().filter(|d| d.kind == ArgKind::Operand).count() < 2 {
+        return None;
+    }
     (0..defs.len()).rev().find(|i| defs[*i].kind == ArgKind::Operand && call.args.get(*i).is_some_and(scalar))
 }
 
@@ -248,7 +251,7 @@ pub(super) fn scalar_constant(c: &Constant) -> Option<PrimExpr> {
         DType::F16 => Some(PrimExpr::float(dtype, half_to_f64(low16))),
         DType::BF16 => Some(PrimExpr::float(dtype, f64::from(f32::from_bits(u32::from(low16) << 16)))),
         _ if matches!(dtype.code, TypeCode::Int | TypeCode::UInt | TypeCode::Bool) => {
-            Some(PrimExpr::int(dtype, raw.cast_signed()))
+            Some(PrimExpr::int(dtype, i64::from_le_bytes(bytes)))
         }
         _ => None,
     }

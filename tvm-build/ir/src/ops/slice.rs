@@ -74,7 +74,12 @@ fn ranges(cx: &InferCx<'_>, dims: &[PrimExpr]) -> Result<Vec<Range>, Diag> {
         let n = &dims[axis];
         let clamp = |e: &PrimExpr| bound(cx, e, n, stride, inbound);
         let (from, to) = (clamp(&begin[i]), clamp(&end[i]));
-        let (span, step) = if stride < 0 { (from.clone() - to, -stride) } else { (to - from.clone(), stride) };
+        let (span, step) = match stride {
+            s if s < 0 => (from.clone() - to, -s),
+            // A begin past the end needs no clamp here: a negative number of elements is none.
+            s if !inbound && begin[i].as_int().is_some_and(|v| v >= 0) => (to - &begin[i], s),
+            s => (to - from.clone(), s),
+        };
         let count = (span + (step - 1)).floordiv(step);
         let count = if inbound { count } else { count.max(0) };
         let extent = cx.analyzer.simplify(&count);

@@ -47,7 +47,7 @@ pub struct ArgDef {
 pub enum ArgKind {
     /// A tensor.
     Tensor,
-    /// A tensor or a scalar. One constant of rank 0 among such arguments becomes a literal of the PrimFunc.
+    /// A tensor or a scalar. One constant of rank 0 among several such arguments becomes a literal of the PrimFunc.
     Operand,
     /// A tuple of tensors.
     Tensors,

@@ -103,7 +103,7 @@ pub(super) fn float(v: f64) -> String {
 /// [`float`] writes that.
 pub(super) fn float32(v: f64) -> String {
     let digits = |s: &str| s.bytes().filter(u8::is_ascii_digit).count();
-    if digits(&v.to_string()) <= 10 {
+    if digits(&v.to_string()) <= 10 || v.abs() == f64::from(f32::MAX) {
         return float(v);
     }
     let short = (v as f32).to_string();
@@ -131,6 +131,7 @@ mod tests {
         }
         assert_eq!(float32(f64::from(0.1f32)), "0.10000000000000001");
         assert_eq!(float32(1234567.125), "1234567.125");
+        assert_eq!(float32(f64::from(f32::MIN)), "-340282346638528859811704183484516925440.0");
         assert_eq!(float(f64::from(0.1f32)), "0.10000000149011612");
     }
 
