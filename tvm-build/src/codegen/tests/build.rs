@@ -121,21 +121,49 @@ fn scratch() -> PathBuf {
     dir
 }
 
-/// Runs a kernel under every compiler and target that this machine has; all must give the same bytes (up to `same`).
-/// `buffers`: contents before the call in calling order; the result is their contents after it.
-pub(super) fn run(kernel: &Kernel, buffers: &[Vec<u8>], dims: &[i64]) -> Vec<Vec<Vec<u8>>> {
-    let targets = Target::all();
-    let here: Vec<&Target> = targets.iter().filter(|t| runs_here(t)).collect();
-    run_on(kernel, buffers, dims, &here)
+/// A call of a kernel: the contents of its buffers before it in calling order, and its scalars.
+pub(super) struct Job {
+    pub(super) kernel: Kernel,
+    pub(super) buffers: Vec<Vec<u8>>,
+    pub(super) dims: Vec<i64>,
 }
 
-fn run_on(kernel: &Kernel, buffers: &[Vec<u8>], dims: &[i64], targets: &[&Target]) -> Vec<Vec<Vec<u8>>> {
+impl Job {
+    pub(super) fn new(kernel: Kernel, buffers: Vec<Vec<u8>>) -> Job {
+        Job { kernel, buffers, dims: Vec::new() }
+    }
+}
+
+/// Runs a kernel under every compiler at hand, for the plainest and the most capable target of this machine; all must
+/// compile it without a warning. The results are the contents of the buffers after the call.
+pub(super) fn run(kernel: &Kernel, buffers: &[Vec<u8>], dims: &[i64]) -> Vec<Vec<Vec<u8>>> {
+    let job = Job { kernel: kernel.clone(), buffers: buffers.to_vec(), dims: dims.to_vec() };
+    run_jobs(&mut [job]).into_iter().map(|mut r| r.remove(0)).collect()
+}
+
+/// As [`run`], several kernels in one program (they are renamed); for each way of compiling, the buffers of each job.
+pub(super) fn run_jobs(jobs: &mut [Job]) -> Vec<Vec<Vec<Vec<u8>>>> {
+    let targets: Vec<Target> = Target::all().into_iter().filter(runs_here).collect();
+    run_on(jobs, &[&targets[0], &targets[targets.len() - 1]])
+}
+
+/// As [`run`], for every target of this machine.
+pub(super) fn run_everywhere(kernel: &Kernel, buffers: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
+    let targets: Vec<Target> = Target::all().into_iter().filter(runs_here).collect();
+    let job = Job::new(kernel.clone(), buffers.to_vec());
+    run_on(&mut [job], &targets.iter().collect::<Vec<_>>()).into_iter().map(|mut r| r.remove(0)).collect()
+}
+
+fn run_on(jobs: &mut [Job], targets: &[&Target]) -> Vec<Vec<Vec<Vec<u8>>>> {
+    for (i, job) in jobs.iter_mut().enumerate() {
+        job.kernel.name = format!("{}{i}", job.kernel.name).into();
+    }
     let mut results = Vec::new();
     for target in targets {
         for cc in compilers() {
             let dir = scratch();
-            results.push(run_with(kernel, buffers, dims, target, cc, &dir).unwrap_or_else(|text| {
-                panic!("{cc} {}: {text}\n{}", target.name, source(kernel, target));
+            results.push(run_with(jobs, target, cc, &dir).unwrap_or_else(|text| {
+                panic!("{cc} {}: {text}\n{}", target.name, sources(jobs, target));
             }));
             std::fs::remove_dir_all(&dir).unwrap();
         }
@@ -143,10 +171,9 @@ fn run_on(kernel: &Kernel, buffers: &[Vec<u8>], dims: &[i64], targets: &[&Target
     results
 }
 
-/// As [`run`], under the first and last target that run here only.
-pub(super) fn run_best(kernel: &Kernel, buffers: &[Vec<u8>]) -> Vec<Vec<Vec<u8>>> {
-    let targets: Vec<Target> = Target::all().into_iter().filter(runs_here).collect();
-    run_on(kernel, buffers, &[], &[&targets[0], &targets[targets.len() - 1]])
+fn sources(jobs: &[Job], target: &Target) -> String {
+    let kernels: Vec<Kernel> = jobs.iter().map(|j| j.kernel.clone()).collect();
+    emit(&kernels, target, &C99, &options()).unwrap().remove(0).text
 }
 
 pub(super) fn options() -> EmitOptions<'static> {
@@ -157,61 +184,22 @@ pub(super) fn source(kernel: &Kernel, target: &Target) -> String {
     emit(std::slice::from_ref(kernel), target, &C99, &options()).unwrap().remove(0).text
 }
 
-fn run_with(
-    kernel: &Kernel,
-    buffers: &[Vec<u8>],
-    dims: &[i64],
-    target: &Target,
-    cc: &str,
-    dir: &Path,
-) -> Result<Vec<Vec<u8>>, String> {
-    std::fs::write(dir.join("kernel.c"), source(kernel, target)).unwrap();
+fn run_with(jobs: &[Job], target: &Target, cc: &str, dir: &Path) -> Result<Vec<Vec<Vec<u8>>>, String> {
+    std::fs::write(dir.join("kernel.c"), sources(jobs, target)).unwrap();
     std::fs::write(dir.join("tvm_runtime.h"), tvm_runtime::C_HEADER).unwrap();
-    let name = symbol(kernel, &options());
-    let mut main = String::from("#include <stdio.h>\n#include <stdlib.h>\n#include \"tvm_runtime.h\"\n");
-    main.push_str(&format!("extern int32_t {name}(void *const *args, const int64_t *dims, const tvm_context *ctx);\n"));
-    main.push_str(
-        "static int32_t run(void *o, int64_t n, tvm_task body, void *data) {\n    (void)o;\n    \
-         for (int64_t i = n - 1; i >= 0; --i) { int32_t s = body(i, data); if (s) return s; }\n    return 0;\n}\n",
-    );
-    main.push_str("int main(void) {\n    void *args[16];\n    FILE *f = fopen(\"in.bin\", \"rb\");\n");
-    for (i, b) in buffers.iter().enumerate() {
-        let (bytes, padded) = (b.len(), b.len().next_multiple_of(64).max(64));
-        main.push_str(&format!("    args[{i}] = aligned_alloc(64, {padded});\n"));
-        main.push_str(&format!("    if (fread(args[{i}], 1, {bytes}, f) != {bytes}) return 90;\n"));
-    }
-    let list: Vec<String> = dims.iter().map(|d| format!("(int64_t)UINT64_C({})", *d as u64)).collect();
-    main.push_str(&format!("    int64_t dims[] = {{ 0, {} }};\n", list.join(", ")));
-    main.push_str(&format!("    tvm_context ctx = {{ run, 0, aligned_alloc(64, {0}), {0} }};\n", 1 << 16));
-    main.push_str(&format!("    int32_t status = {name}(args, dims + 1, &ctx);\n    if (status) return status;\n"));
-    main.push_str("    f = fopen(\"out.bin\", \"wb\");\n");
-    for (i, b) in buffers.iter().enumerate() {
-        main.push_str(&format!("    fwrite(args[{i}], 1, {}, f);\n", b.len()));
-    }
-    main.push_str("    fclose(f);\n    return 0;\n}\n");
-    std::fs::write(dir.join("main.c"), main).unwrap();
-    std::fs::write(dir.join("in.bin"), buffers.concat()).unwrap();
+    std::fs::write(dir.join("main.c"), harness(jobs)).unwrap();
+    let contents: Vec<u8> = jobs.iter().flat_map(|j| j.buffers.concat()).collect();
+    std::fs::write(dir.join("in.bin"), contents).unwrap();
     let mut strict = Command::new(cc);
-    strict.current_dir(dir).args([
-        "-std=c99",
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Werror",
-        "-O2",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-        "-ffp-contract=fast",
-    ]);
+    strict.current_dir(dir).args(["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"]);
+    strict.args(["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]);
     let object = strict.args(&target.flags).args(["-c", "kernel.c", "-o", "kernel.o"]).output().unwrap();
     if !object.status.success() {
         return Err(String::from_utf8_lossy(&object.stderr).into_owned());
     }
-    let link = Command::new(cc)
-        .current_dir(dir)
-        .args(["-std=gnu11", "main.c", "kernel.o", "-o", "program", "-lm"])
-        .output()
-        .unwrap();
+    let mut link = Command::new(cc);
+    link.current_dir(dir).args(["-std=gnu11", "main.c", "kernel.o", "-o", "program", "-lm"]);
+    let link = link.output().unwrap();
     if !link.status.success() {
         return Err(String::from_utf8_lossy(&link.stderr).into_owned());
     }
@@ -220,14 +208,47 @@ fn run_with(
         return Err(format!("ended with {:?}", ran.status.code()));
     }
     let bytes = std::fs::read(dir.join("out.bin")).unwrap();
-    let mut at = 0;
-    Ok(buffers
-        .iter()
-        .map(|b| {
-            at += b.len();
-            bytes[at - b.len()..at].to_vec()
-        })
-        .collect())
+    let mut rest = bytes.as_slice();
+    let mut take = |b: &Vec<u8>| {
+        let (head, tail) = rest.split_at(b.len());
+        rest = tail;
+        head.to_vec()
+    };
+    Ok(jobs.iter().map(|j| j.buffers.iter().map(&mut take).collect()).collect())
+}
+
+/// A program that calls the kernels one after the other: `in.bin` holds the buffers before, `out.bin` after. It ends with
+/// the code of the first assertion that failed.
+fn harness(jobs: &[Job]) -> String {
+    let mut main = String::from("#include <stdio.h>\n#include <stdlib.h>\n#include \"tvm_runtime.h\"\n");
+    main.push_str(
+        "static int32_t run(void *o, int64_t n, tvm_task body, void *data) {\n    (void)o;\n    \
+         for (int64_t i = n - 1; i >= 0; --i) { int32_t s = body(i, data); if (s) return s; }\n    return 0;\n}\n",
+    );
+    let parameters = "void *const *args, const int64_t *dims, const tvm_context *ctx";
+    for j in jobs {
+        main.push_str(&format!("extern int32_t {}({parameters});\n", symbol(&j.kernel, &options())));
+    }
+    main.push_str("int main(void) {\n    FILE *in = fopen(\"in.bin\", \"rb\"), *out = fopen(\"out.bin\", \"wb\");\n");
+    main.push_str(&format!("    tvm_context ctx = {{ run, 0, aligned_alloc(64, {0}), {0} }};\n", 1 << 16));
+    for j in jobs {
+        main.push_str("    {\n    void *args[16];\n");
+        for (i, b) in j.buffers.iter().enumerate() {
+            let (bytes, padded) = (b.len(), b.len().next_multiple_of(64).max(64));
+            main.push_str(&format!("    args[{i}] = aligned_alloc(64, {padded});\n"));
+            main.push_str(&format!("    if (fread(args[{i}], 1, {bytes}, in) != {bytes}) return 90;\n"));
+        }
+        let list: Vec<String> = j.dims.iter().map(|d| format!("(int64_t)UINT64_C({})", *d as u64)).collect();
+        main.push_str(&format!("    int64_t dims[] = {{ 0, {} }};\n", list.join(", ")));
+        let name = symbol(&j.kernel, &options());
+        main.push_str(&format!("    int32_t status = {name}(args, dims + 1, &ctx);\n    if (status) return status;\n"));
+        for (i, b) in j.buffers.iter().enumerate() {
+            main.push_str(&format!("    fwrite(args[{i}], 1, {}, out);\n", b.len()));
+        }
+        main.push_str("    }\n");
+    }
+    main.push_str("    fclose(out);\n    return 0;\n}\n");
+    main
 }
 
 /// Little-endian bytes of numbers.

@@ -44,15 +44,20 @@ fn pack(dtype: DType, v: &[i64]) -> Vec<u8> {
     v.iter().flat_map(|x| x.to_le_bytes()[..usize::from(dtype.bits) / 8].to_vec()).collect()
 }
 
-/// One kernel applies every operator to every pair of samples; scalars and vectors of every integer type agree with
-/// `eval_int`.
-fn every_operator(dtype: DType, lanes: u16) {
+/// Pairs of samples, as many as fill whole vectors.
+fn pairs(dtype: DType, lanes: u16) -> (Vec<i64>, Vec<i64>) {
     let s: Vec<i64> = samples(dtype).into_iter().map(|v| tvm_ir::prim::wrap_int(dtype, v)).collect();
     let (mut a, mut b): (Vec<i64>, Vec<i64>) = s.iter().flat_map(|x| s.iter().map(move |y| (*x, *y))).unzip();
     while a.len() % usize::from(lanes) != 0 {
         a.push(1);
         b.push(1);
     }
+    (a, b)
+}
+
+/// Applies every operator to every pair of samples.
+fn operators(dtype: DType, lanes: u16) -> Job {
+    let (a, b) = pairs(dtype, lanes);
     let n = a.len() as i64;
     let i = bin(BinOp::Mul, var("i", DType::I64), int(DType::I64, i64::from(lanes)));
     let body = OPS
@@ -71,31 +76,28 @@ fn every_operator(dtype: DType, lanes: u16) {
         vec![for_loop("i", n / i64::from(lanes), body)],
     );
     let out = vec![0u8; pack(dtype, &a).len() * OPS.len()];
-    let width = usize::from(dtype.bits) / 8;
-    for result in run(&k, &[pack(dtype, &a), pack(dtype, &b), out], &[]) {
-        for (k, op) in OPS.iter().enumerate() {
-            for (i, (x, y)) in a.iter().zip(&b).enumerate() {
-                let at = (k * a.len() + i) * width;
-                let got = &result[2][at..at + width];
-                if let Some(expected) = eval_int(*op, dtype, *x, *y) {
-                    assert_eq!(got, &expected.to_le_bytes()[..width], "{op:?} {dtype} {x} {y}");
+    Job::new(k, vec![pack(dtype, &a), pack(dtype, &b), out])
+}
+
+/// Scalars and vectors of every integer type agree with `eval_int`.
+#[test]
+fn integer_operators() {
+    let types = [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
+    let all: Vec<(DType, u16)> = types.iter().flat_map(|d| [(*d, 1), (*d, 8)]).collect();
+    let mut jobs: Vec<Job> = all.iter().map(|(d, lanes)| operators(*d, *lanes)).collect();
+    for results in run_jobs(&mut jobs) {
+        for ((dtype, lanes), result) in all.iter().zip(results) {
+            let (a, b) = pairs(*dtype, *lanes);
+            let width = usize::from(dtype.bits) / 8;
+            for (k, op) in OPS.iter().enumerate() {
+                for (i, (x, y)) in a.iter().zip(&b).enumerate() {
+                    let got = &result[2][(k * a.len() + i) * width..][..width];
+                    if let Some(expected) = eval_int(*op, *dtype, *x, *y) {
+                        assert_eq!(got, &expected.to_le_bytes()[..width], "{op:?} {dtype}x{lanes} {x} {y}");
+                    }
                 }
             }
         }
-    }
-}
-
-#[test]
-fn integer_operators() {
-    for dtype in [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64] {
-        every_operator(dtype, 1);
-    }
-}
-
-#[test]
-fn integer_operators_in_lanes() {
-    for dtype in [DType::I8, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64] {
-        every_operator(dtype, 8);
     }
 }
 
@@ -125,25 +127,28 @@ fn float_to_integer_saturates() {
         f32::NAN,
         3e38,
     ];
-    for lanes in [1, 2] {
-        for to in [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64] {
-            let n = values.len() as i64;
-            let k = map(&[DType::F32], to, n, lanes, |a| cast(a[0].clone(), to.with_lanes(lanes)));
+    let types = [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
+    let all: Vec<(DType, u16)> = types.iter().flat_map(|d| [(*d, 1), (*d, 2)]).collect();
+    let n = values.len() as i64;
+    let job = |(to, lanes): &(DType, u16)| {
+        let k = map(&[DType::F32], *to, n, *lanes, |a| cast(a[0].clone(), to.with_lanes(*lanes)));
+        Job::new(k, vec![bytes!(values), vec![0; usize::from(to.bits) / 8 * values.len()]])
+    };
+    for results in run_jobs(&mut all.iter().map(job).collect::<Vec<_>>()) {
+        for ((to, _), result) in all.iter().zip(results) {
             let width = usize::from(to.bits) / 8;
-            for result in run(&k, &[bytes!(values), vec![0; width * values.len()]], &[]) {
-                for (i, v) in values.iter().enumerate() {
-                    let expected = match (to.is_int(), to.bits) {
-                        (true, 8) => i64::from(*v as i8),
-                        (true, 16) => i64::from(*v as i16),
-                        (true, 32) => i64::from(*v as i32),
-                        (true, _) => *v as i64,
-                        (_, 8) => i64::from(*v as u8),
-                        (_, 16) => i64::from(*v as u16),
-                        (_, 32) => i64::from(*v as u32),
-                        _ => *v as u64 as i64,
-                    };
-                    assert_eq!(&result[1][i * width..][..width], &expected.to_le_bytes()[..width], "{v} to {to}");
-                }
+            for (i, v) in values.iter().enumerate() {
+                let expected = match (to.is_int(), to.bits) {
+                    (true, 8) => i64::from(*v as i8),
+                    (true, 16) => i64::from(*v as i16),
+                    (true, 32) => i64::from(*v as i32),
+                    (true, _) => *v as i64,
+                    (_, 8) => i64::from(*v as u8),
+                    (_, 16) => i64::from(*v as u16),
+                    (_, 32) => i64::from(*v as u32),
+                    _ => *v as u64 as i64,
+                };
+                assert_eq!(&result[1][i * width..][..width], &expected.to_le_bytes()[..width], "{v} to {to}");
             }
         }
     }
@@ -233,7 +238,7 @@ fn float8_values_come_back() {
         }
     }
     let e4m3 = DType::new(Float8E4M3FN, 8);
-    let values = [448.0f32, 464.0, 465.0, 0.001953125, 0.0009765625, 0.00097656256, -0.3, f32::INFINITY];
+    let values = [448.0f32, 464.0, 465.0, 0.001953125, 0.0009765625, 0.000_976_562_56, -0.3, f32::INFINITY];
     let k = map(&[DType::F32], e4m3, 8, 1, |a| cast(a[0].clone(), e4m3));
     for result in run(&k, &[bytes!(values), vec![0; 8]], &[]) {
         assert_eq!(result[1], [0x7e, 0x7e, 0x7f, 0x01, 0x00, 0x01, 0xaa, 0x7f]);
