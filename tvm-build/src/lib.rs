@@ -5,6 +5,7 @@ pub mod import;
 pub mod lower;
 #[cfg(test)]
 mod mini_interp;
+pub mod model;
 #[cfg(feature = "cli")]
 pub mod npy;
 #[cfg(feature = "cli")]

@@ -62,14 +62,16 @@ impl Toolchain {
     pub fn write_sources(&self, files: &[SourceFile]) -> Result<(), Diag> {
         std::fs::create_dir_all(&self.out_dir).map_err(|e| io_error("create the folder", &self.out_dir, &e))?;
         let header = SourceFile { name: "tvm_runtime.h".into(), text: tvm_runtime::C_HEADER.into() };
-        for f in files.iter().chain([&header]) {
-            let path = self.out_dir.join(&f.name);
-            if std::fs::read(&path).is_ok_and(|old| old == f.text.as_bytes()) {
-                continue;
-            }
-            std::fs::write(&path, &f.text).map_err(|e| io_error("write", &path, &e))?;
+        files.iter().chain([&header]).try_for_each(|f| self.write_file(&f.name, &f.text))
+    }
+
+    /// Writes a file of the folder, unless it is the same already.
+    pub fn write_file(&self, name: &str, text: &str) -> Result<(), Diag> {
+        let path = self.out_dir.join(name);
+        if std::fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
+            return Ok(());
         }
-        Ok(())
+        std::fs::write(&path, text).map_err(|e| io_error("write", &path, &e))
     }
 
     /// Compiles to `lib{name}.a` in the folder and gives its path. Errors: no compiler, a compiler's own messages.

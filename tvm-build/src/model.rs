@@ -1,0 +1,52 @@
+//! Reading a model of any format, by the ending of its file's name.
+
+use crate::import::onnx;
+use crate::toolchain::io_error;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use tvm_ir::diag::{Diag, Diags};
+use tvm_ir::module::IRModule;
+use tvm_ir::span::{SourceMap, Span};
+use tvm_ir::syntax::{ParseOptions, parse_module};
+
+/// A model and the files it was read from.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The module.
+    pub module: IRModule,
+    /// Every file that was read, the model's own first.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads a model: `.onnx`, or TVMScript text in `.py` or `.tvm`; `-` is TVMScript text on the standard input. Errors are
+/// all that is wrong, with places in `sources`.
+pub fn load(path: &Path, sources: &mut SourceMap) -> Result<IRModule, Diags> {
+    load_with_files(path, sources).map(|m| m.module)
+}
+
+/// As [`load`], and says which files were read.
+pub fn load_with_files(path: &Path, sources: &mut SourceMap) -> Result<Model, Diags> {
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|e| io_error("read", Path::new("the standard input"), &e))?;
+        let module = parse_module(sources, "<stdin>", &text, ParseOptions::default())?;
+        return Ok(Model { module, files: Vec::new() });
+    }
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("onnx") => {
+            let loaded = onnx::load(path, &onnx::Limits::default(), sources)?;
+            let files = std::iter::once(path.to_owned()).chain(loaded.files).collect();
+            Ok(Model { module: loaded.module, files })
+        }
+        Some("py" | "tvm") => {
+            let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
+            let module = parse_module(sources, &path.display().to_string(), &text, ParseOptions::default())?;
+            Ok(Model { module, files: vec![path.to_owned()] })
+        }
+        _ => Err(Diag::error(Span::NONE, format!("the format of {} is not known", path.display()))
+            .help("models end in .onnx, TVMScript text in .py or .tvm")
+            .into()),
+    }
+}
