@@ -50,6 +50,12 @@ pub enum Param {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Local(pub Name);
 
+impl std::fmt::Display for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A statement.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stmt {

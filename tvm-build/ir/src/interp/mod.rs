@@ -1,4 +1,4 @@
-//! The reference interpreter: runs [`PrimFunc`]s and lowered kernels on tensors.
+//! The reference interpreter: runs [`PrimFunc`]s and lowered [`Kernel`]s on tensors.
 //!
 //! It defines what programs mean (see [`crate::prim::BinOp`] and [`crate::prim::PrimKind`]): passes and back ends are
 //! checked against it, and constants are folded with it. A function is compiled, for the shapes at hand, to a register
@@ -15,6 +15,10 @@ mod build;
 mod dead;
 mod emit;
 mod erf;
+mod flow;
+mod lowered;
+#[cfg(test)]
+mod lowered_tests;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -24,6 +28,7 @@ mod vm;
 pub use buf::TensorBuf;
 
 use crate::diag::Diag;
+use crate::lowered::Kernel;
 use crate::span::Span;
 use crate::tir::PrimFunc;
 
@@ -66,6 +71,22 @@ pub fn run_with(func: &PrimFunc, args: &mut [TensorBuf], options: &Options) -> R
             crate::tir::Param::Scalar(v) => v.name().to_string(),
         })
         .collect();
+    execute(&compiled.code, &compiled.sites, compiled.memory, args, &names, options)
+}
+
+/// Runs a lowered kernel. `args` are its parameters in order: pointers as tensors of the pointer's element type and any
+/// shape, scalars as tensors of rank 0. Base addresses count as aligned to 64 bytes.
+///
+/// Errors: arguments that do not fit, accesses outside of a tensor, an array or the workspace, stores through pointers
+/// not declared written, aligned accesses that are not, failed assertions, and all errors of the operators.
+pub fn run_kernel(kernel: &Kernel, args: &mut [TensorBuf]) -> Result<(), Diag> {
+    run_kernel_with(kernel, args, &Options::default())
+}
+
+/// [`run_kernel`] with options.
+pub fn run_kernel_with(kernel: &Kernel, args: &mut [TensorBuf], options: &Options) -> Result<(), Diag> {
+    let compiled = lowered::compile(kernel, args, options)?;
+    let names: Vec<String> = kernel.params.iter().map(|p| lowered::param_name(p).to_string()).collect();
     execute(&compiled.code, &compiled.sites, compiled.memory, args, &names, options)
 }
 

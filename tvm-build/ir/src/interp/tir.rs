@@ -3,9 +3,9 @@
 use super::buf::{TensorBuf, element_count};
 use super::build::{Builder, Lin};
 use super::emit::{MemRef, class};
+use super::flow::Flow;
 use super::vm::{Code, Memory, Op};
 use super::{Options, build::Site};
-use crate::arith::IntBound;
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::prim::{Buffer, Intrinsic, PrimExpr, PrimKind, Var};
@@ -71,6 +71,12 @@ pub(super) fn compile(func: &PrimFunc, args: &[TensorBuf], options: &Options) ->
 
 fn key(b: &Buffer) -> usize {
     std::ptr::from_ref(b.node()) as usize
+}
+
+impl Flow for Compiler<'_> {
+    fn builder(&mut self) -> &mut Builder {
+        &mut self.b
+    }
 }
 
 impl Compiler<'_> {
@@ -299,30 +305,10 @@ impl Compiler<'_> {
                 let cond = self.scalar(&i.cond)?;
                 self.branch(&cond, |s| s.stmt(&i.then), |s| i.otherwise.as_ref().map_or(Ok(()), |o| s.stmt(o)))
             }
-            Stmt::While(w) => {
-                self.b.enter();
-                let cond = self.scalar(&w.cond)?;
-                let c = self.b.materialize(&cond);
-                self.b.enter();
-                self.stmt(&w.body)?;
-                let body = self.b.leave();
-                self.b.effect(Op::JumpIfZero, 0, [c, 0, 0], Builder::distance(&body, 1));
-                self.b.append(body);
-                let code = self.b.leave();
-                let back = -Builder::distance(&code, 1);
-                self.b.append(code);
-                self.b.effect(Op::JumpBack, 0, [0; 3], back);
-                Ok(())
-            }
+            Stmt::While(w) => self.repeat(|s| s.scalar(&w.cond), |s| s.stmt(&w.body)),
             Stmt::Assert(a) => {
                 let cond = self.scalar(&a.cond)?;
-                if cond.as_const().is_some_and(|v| v != 0) {
-                    return Ok(());
-                }
-                let c = self.b.materialize(&cond);
-                let site = self.b.site(a.cond.span().or(self.span), format!("assertion failed: {}", a.message));
-                self.b.effect(Op::JumpIfNonZero, 0, [c, 0, 0], 1);
-                self.b.effect(Op::Fail, 0, [0; 3], site);
+                self.require(&cond, a.cond.span().or(self.span), format!("assertion failed: {}", a.message));
                 Ok(())
             }
             Stmt::Evaluate(e) => self.evaluate(e),
@@ -348,63 +334,15 @@ impl Compiler<'_> {
         self.expr(e).map(|_| ())
     }
 
-    fn branch(
-        &mut self,
-        cond: &Lin,
-        then: impl FnOnce(&mut Self) -> Result<(), Diag>,
-        otherwise: impl FnOnce(&mut Self) -> Result<(), Diag>,
-    ) -> Result<(), Diag> {
-        match cond.as_const() {
-            Some(0) => return otherwise(self),
-            Some(_) => return then(self),
-            None => {}
-        }
-        let c = self.b.materialize(cond);
-        let equal = self.b.made_by(Op::Eq, c, self.b.depth());
-        self.b.enter();
-        then(self)?;
-        let then_code = self.b.leave();
-        self.b.enter();
-        otherwise(self)?;
-        let else_code = self.b.leave();
-        let over = i32::from(!else_code.is_empty());
-        let length = Builder::distance(&then_code, over);
-        match equal {
-            Some([a, b]) => self.b.effect(Op::JumpIfNe, 0, [a, b, 0], length),
-            None => self.b.effect(Op::JumpIfZero, 0, [c, 0, 0], length),
-        }
-        self.b.append(then_code);
-        if !else_code.is_empty() {
-            self.b.effect(Op::Jump, 0, [0; 3], Builder::distance(&else_code, 0));
-            self.b.append(else_code);
-        }
-        Ok(())
-    }
-
     fn for_loop(&mut self, f: &For) -> Result<(), Diag> {
         let outer_span = self.enter_span(f.span);
         let threaded = matches!(f.kind, ForKind::ThreadBinding(_));
         self.threads += u32::from(threaded);
         let (min, extent) = (self.scalar(&f.min)?, self.scalar(&f.extent)?);
-        let Some(end) = min.add(&extent, 1) else { return self.error("the end of a loop overflows".to_string()) };
-        let (low, high) = (self.b.lin_bound(&min), self.b.lin_bound(&end));
-        let bound =
-            IntBound::new(low.min, if high.max == IntBound::POS_INF { high.max } else { (high.max - 1).max(low.min) });
-        if let (Some(first), Some(1)) = (min.as_const(), extent.as_const()) {
-            self.vars.insert(f.var.clone(), vec![Lin::constant(first)]);
-            self.stmt(&f.body)?;
-        } else if extent.as_const().is_none_or(|n| n > 0) {
-            let (a, b) = (self.b.materialize(&min), self.b.materialize(&end));
-            self.b.enter();
-            let v = self.b.loop_var(bound);
-            self.vars.insert(f.var.clone(), vec![Lin::reg(v)]);
-            self.stmt(&f.body)?;
-            let body = self.b.leave();
-            let length = Builder::distance(&body, 1);
-            self.b.effect(Op::LoopEnter, v, [a, b, 0], length);
-            self.b.append(body);
-            self.b.effect(Op::LoopNext, v, [0, b, 0], -length);
-        }
+        self.counted(&min, &extent, f.span, |s, v| {
+            s.vars.insert(f.var.clone(), vec![v]);
+            s.stmt(&f.body)
+        })?;
         self.threads -= u32::from(threaded);
         self.span = outer_span;
         Ok(())
@@ -631,43 +569,12 @@ impl Compiler<'_> {
         }
     }
 
-    /// One of two scalars. Where neither side can fail both are computed.
-    fn lazy(
-        &mut self,
-        dtype: DType,
-        cond: &Lin,
-        then: impl FnOnce(&mut Self) -> Result<Lin, Diag>,
-        otherwise: impl FnOnce(&mut Self) -> Result<Lin, Diag>,
-        fails: bool,
-    ) -> Result<Lin, Diag> {
-        match cond.as_const() {
-            Some(0) => return otherwise(self),
-            Some(_) => return then(self),
-            None => {}
-        }
-        if !fails {
-            let (x, y) = (then(self)?, otherwise(self)?);
-            return Ok(self.b.select(dtype, cond, &x, &y));
-        }
-        let bound = if dtype.is_float() { IntBound::EVERYTHING } else { IntBound::of_type(dtype) };
-        let out = self.b.variable(bound);
-        self.branch(cond, |s| s.assign(out, then), |s| s.assign(out, otherwise))?;
-        Ok(Lin::reg(out))
-    }
-
-    fn assign(&mut self, to: u16, value: impl FnOnce(&mut Self) -> Result<Lin, Diag>) -> Result<(), Diag> {
-        let v = value(self)?;
-        let r = self.b.materialize(&v);
-        self.b.effect(Op::Move, to, [r, 0, 0], 0);
-        Ok(())
-    }
-
     fn lazy_lanes(&mut self, dtype: DType, cond: &Lin, a: &PrimExpr, b: &PrimExpr) -> Result<Lanes, Diag> {
-        let bound = if dtype.is_float() { IntBound::EVERYTHING } else { IntBound::of_type(dtype.scalar()) };
-        let out: Vec<u16> = (0..dtype.lanes).map(|_| self.b.variable(bound)).collect();
+        let out: Vec<u16> = (0..dtype.lanes).map(|_| self.variable(dtype)).collect();
         let fill = |s: &mut Self, e: &PrimExpr| -> Result<(), Diag> {
             let lanes = s.expr(e)?;
-            out.iter().zip(lanes).try_for_each(|(to, v)| s.assign(*to, |_| Ok(v)))
+            out.iter().zip(&lanes).for_each(|(to, v)| s.assign(*to, v));
+            Ok(())
         };
         self.branch(cond, |s| fill(s, a), |s| fill(s, b))?;
         Ok(out.into_iter().map(Lin::reg).collect())
