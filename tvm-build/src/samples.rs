@@ -154,3 +154,130 @@ pub(crate) fn assert_same(before: &PrimFunc, after: &PrimFunc, symbols: &[(&Var,
         }
     }
 }
+
+/// `relu(conv2d(x, w) + bias)` in NCHW with padding, as legalisation and fusion leave it.
+pub(crate) fn conv_bias_relu(channels: [i64; 2], size: [i64; 2], kernel: i64, stride: i64, pad: i64) -> PrimFunc {
+    let int = PrimExpr::i64;
+    let [ci, co] = channels;
+    let [h, w] = size;
+    let (oh, ow) = ((h + 2 * pad - kernel) / stride + 1, (w + 2 * pad - kernel) / stride + 1);
+    let x = f32_buffer("x", &[int(1), int(ci), int(h), int(w)]);
+    let weight = f32_buffer("weight", &[int(co), int(ci), int(kernel), int(kernel)]);
+    let bias = f32_buffer("bias", &[int(1), int(co), int(1), int(1)]);
+    let padded = f32_buffer("pad_temp", &[int(1), int(ci), int(h + 2 * pad), int(w + 2 * pad)]);
+    let shape = [int(1), int(co), int(oh), int(ow)];
+    let conv = f32_buffer("conv2d_nchw", &shape);
+    let sum = f32_buffer("T_add", &shape);
+    let out = f32_buffer("compute", &shape);
+    let zero = || PrimExpr::float(DType::F32, 0.0);
+    let pad_nest = elementwise("pad_temp", &padded, &[&x], |v| {
+        let inside = |i: &PrimExpr, n: i64| i.clone().ge(int(pad)).and(i.clone().lt(int(n + pad)));
+        let cond = inside(&v[2], h).and(inside(&v[3], w));
+        let at = vec![v[0].clone(), v[1].clone(), &v[2] - int(pad), &v[3] - int(pad)];
+        PrimExpr::if_then_else(cond, PrimExpr::load(&x, at), zero())
+    });
+    let (s, r) = (IterKind::Spatial, IterKind::Reduce);
+    let iters = [
+        ("nn", int(1), s),
+        ("ff", int(co), s),
+        ("yy", int(oh), s),
+        ("xx", int(ow), s),
+        ("rc", int(ci), r),
+        ("ry", int(kernel), r),
+        ("rx", int(kernel), r),
+    ];
+    let conv_nest = nest("conv2d_nchw", &iters, |v| {
+        let at = v[..4].to_vec();
+        let from = vec![v[0].clone(), v[4].clone(), &v[2] * stride + &v[5], &v[3] * stride + &v[6]];
+        let by = vec![v[1].clone(), v[4].clone(), v[5].clone(), v[6].clone()];
+        let product = PrimExpr::load(&padded, from.clone()) * PrimExpr::load(&weight, by.clone());
+        let init = Stmt::store(&conv, at.clone(), zero());
+        let update = Stmt::store(&conv, at.clone(), PrimExpr::load(&conv, at.clone()) + product);
+        (Some(init), update, vec![point(&padded, &from), point(&weight, &by)], vec![point(&conv, &at)])
+    });
+    let body = Stmt::seq([
+        pad_nest,
+        conv_nest,
+        elementwise("T_add", &sum, &[&conv, &bias], |v| {
+            PrimExpr::load(&conv, v.to_vec()) + PrimExpr::load(&bias, vec![int(0), v[1].clone(), int(0), int(0)])
+        }),
+        elementwise("compute", &out, &[&sum], |v| PrimExpr::load(&sum, v.to_vec()).max(zero())),
+    ]);
+    function(&[&x, &weight, &bias, &out], vec![padded, conv, sum], body)
+}
+
+/// 2 by 2 max pooling of `[c, h, w]`.
+pub(crate) fn max_pool(c: i64, h: i64, w: i64) -> PrimFunc {
+    let int = PrimExpr::i64;
+    let x = f32_buffer("x", &[int(c), int(h), int(w)]);
+    let out = f32_buffer("pool_max", &[int(c), int(h / 2), int(w / 2)]);
+    let (s, r) = (IterKind::Spatial, IterKind::Reduce);
+    let iters =
+        [("ax0", int(c), s), ("ax1", int(h / 2), s), ("ax2", int(w / 2), s), ("rv0", int(2), r), ("rv1", int(2), r)];
+    let body = nest("pool_max", &iters, |v| {
+        let at = v[..3].to_vec();
+        let from = vec![v[0].clone(), &v[1] * 2 + &v[3], &v[2] * 2 + &v[4]];
+        let init = Stmt::store(&out, at.clone(), PrimExpr::float(DType::F32, f64::from(f32::MIN)));
+        let value = PrimExpr::load(&out, at.clone()).max(PrimExpr::load(&x, from.clone()));
+        (Some(init), Stmt::store(&out, at.clone(), value), vec![point(&x, &from)], vec![point(&out, &at)])
+    });
+    function(&[&x, &out], Vec::new(), body)
+}
+
+/// `exp(x - max(x))` over rows, divided by its sum.
+pub(crate) fn softmax(m: PrimExpr, n: PrimExpr) -> PrimFunc {
+    let x = f32_buffer("x", &[m.clone(), n.clone()]);
+    let (largest, sum) = (f32_buffer("maxelem", std::slice::from_ref(&m)), f32_buffer("expsum", std::slice::from_ref(&m)));
+    let (exp, out) = (f32_buffer("exp", &[m.clone(), n.clone()]), f32_buffer("norm", &[m.clone(), n.clone()]));
+    let reduce = |name: &str, to: &Buffer, from: &Buffer, start: f64, f: &dyn Fn(PrimExpr, PrimExpr) -> PrimExpr| {
+        let iters = [("i0", m.clone(), IterKind::Spatial), ("k", n.clone(), IterKind::Reduce)];
+        nest(name, &iters, |v| {
+            let at = vec![v[0].clone()];
+            let init = Stmt::store(to, at.clone(), PrimExpr::float(DType::F32, start));
+            let value = f(PrimExpr::load(to, at.clone()), PrimExpr::load(from, v.to_vec()));
+            (Some(init), Stmt::store(to, at.clone(), value), vec![point(from, v)], vec![point(to, &at)])
+        })
+    };
+    let body = Stmt::seq([
+        reduce("maxelem", &largest, &x, f64::from(f32::MIN), &|a, b| a.max(b)),
+        elementwise("exp", &exp, &[&x, &largest], |v| {
+            let d = PrimExpr::load(&x, v.to_vec()) - PrimExpr::load(&largest, vec![v[0].clone()]);
+            PrimExpr::call(tvm_ir::prim::Intrinsic::Exp, vec![d])
+        }),
+        reduce("expsum", &sum, &exp, 0.0, &|a, b| a + b),
+        elementwise("norm", &out, &[&exp, &sum], |v| {
+            PrimExpr::load(&exp, v.to_vec()) / PrimExpr::load(&sum, vec![v[0].clone()])
+        }),
+    ]);
+    function(&[&x, &out], vec![largest, exp, sum], body)
+}
+
+/// The sum of everything.
+pub(crate) fn total(n: PrimExpr) -> PrimFunc {
+    let x = f32_buffer("x", std::slice::from_ref(&n));
+    let out = f32_buffer("total", &[]);
+    let body = nest("total", &[("k", n, IterKind::Reduce)], |v| {
+        let init = Stmt::store(&out, Vec::new(), PrimExpr::float(DType::F32, 0.0));
+        let update = Stmt::store(&out, Vec::new(), PrimExpr::load(&out, Vec::new()) + PrimExpr::load(&x, v.to_vec()));
+        (Some(init), update, vec![point(&x, v)], vec![point(&out, &[])])
+    });
+    function(&[&x, &out], Vec::new(), body)
+}
+
+/// `relu(a + b)` with `b` of one row.
+pub(crate) fn add_relu(m: PrimExpr, n: PrimExpr, row: bool) -> PrimFunc {
+    let shape = [m.clone(), n.clone()];
+    let a = f32_buffer("a", &shape);
+    let b = if row { f32_buffer("b", &[n]) } else { f32_buffer("b", &shape) };
+    let (sum, out) = (f32_buffer("T_add", &shape), f32_buffer("compute", &shape));
+    let body = Stmt::seq([
+        elementwise("T_add", &sum, &[&a, &b], |v| {
+            let at = if row { vec![v[1].clone()] } else { v.to_vec() };
+            PrimExpr::load(&a, v.to_vec()) + PrimExpr::load(&b, at)
+        }),
+        elementwise("compute", &out, &[&sum], |v| {
+            PrimExpr::load(&sum, v.to_vec()).max(PrimExpr::float(DType::F32, 0.0))
+        }),
+    ]);
+    function(&[&a, &b, &out], vec![sum], body)
+}

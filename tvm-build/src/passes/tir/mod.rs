@@ -1,5 +1,6 @@
 //! TensorIR passes: one file a pass.
 
+mod apply_default_schedule;
 mod compact_buffer_allocation;
 mod convert_blocks_to_opaque;
 mod flatten_buffer;
@@ -22,6 +23,7 @@ use tvm_ir::tir::PrimFunc;
 
 /// Sorted by name.
 pub static PASSES: &[&Pass] = &[
+    &apply_default_schedule::PASS,
     &compact_buffer_allocation::PASS,
     &convert_blocks_to_opaque::PASS,
     &flatten_buffer::PASS,

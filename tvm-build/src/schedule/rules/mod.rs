@@ -1,1 +1,128 @@
-//! Rules.
+//! Schedule rules: each looks at a block first (`plan`, printable) and acts second (`apply`). Ordered lists per device;
+//! the last rule of a list applies to every block.
+
+pub mod cpu;
+mod inline;
+mod nest;
+
+use super::{BlockRV, Schedule};
+use std::fmt;
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::diag::Diag;
+use tvm_ir::name::Name;
+use tvm_ir::target::{DeviceKind, Target};
+use tvm_ir::tir::PrimFunc;
+
+/// Attribute of a function that no rule touches any more (TVM's).
+pub const IS_SCHEDULED: &str = "tir.is_scheduled";
+
+/// A schedule rule for one block and the loops around it.
+pub trait Rule: Sync {
+    /// Its name in plans and reports.
+    fn name(&self) -> &'static str;
+    /// What the rule would do with a block; `None` when the block is not of its kind.
+    fn plan(&self, sch: &Schedule, block: &BlockRV, target: &Target) -> Option<Plan>;
+    /// Does what a plan of this rule says.
+    fn apply(&self, sch: &mut Schedule, plan: &Plan) -> Result<(), Diag>;
+}
+
+/// What a rule does with a block. Plans are data: a search may change the numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The rule.
+    pub rule: &'static str,
+    /// The block.
+    pub block: BlockRV,
+    /// Iterations of the register tile, for loops that have one.
+    pub tile: Vec<(Name, i64)>,
+    /// The loop whose iterations become vector lanes.
+    pub vector: Option<Name>,
+    /// Loops that are written out.
+    pub unroll: Vec<Name>,
+    /// The elementwise block that is computed on the tile.
+    pub epilogue: Option<BlockRV>,
+    /// Loops that become one, outermost first.
+    pub fuse: Vec<Name>,
+}
+
+impl Plan {
+    /// A plan that does nothing yet.
+    pub fn new(rule: &'static str, block: &BlockRV) -> Plan {
+        Plan {
+            rule,
+            block: block.clone(),
+            tile: Vec::new(),
+            vector: None,
+            unroll: Vec::new(),
+            epilogue: None,
+            fuse: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    /// `matmul: block matmul, tile i0=6 i1=16, vectors along i1, epilogue compute`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: block {}", self.rule, self.block)?;
+        if !self.fuse.is_empty() {
+            write!(f, ", fuse")?;
+            self.fuse.iter().try_for_each(|l| write!(f, " {l}"))?;
+        }
+        if !self.tile.is_empty() {
+            write!(f, ", tile")?;
+            self.tile.iter().try_for_each(|(l, n)| write!(f, " {l}={n}"))?;
+        }
+        if let Some(v) = &self.vector {
+            write!(f, ", vectors along {v}")?;
+        }
+        if !self.unroll.is_empty() {
+            write!(f, ", unroll")?;
+            self.unroll.iter().try_for_each(|l| write!(f, " {l}"))?;
+        }
+        if let Some(e) = &self.epilogue {
+            write!(f, ", epilogue {e}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The rules of a target's device, in order.
+pub fn rules_of(target: &Target) -> &'static [&'static dyn Rule] {
+    match target.device {
+        DeviceKind::Cpu => cpu::RULES,
+    }
+}
+
+/// Schedules a function by the target's rules: cheap injective producers are inlined, then each block in program order
+/// goes to the first rule that plans for it and succeeds. Functions that say so (`tir.is_scheduled`) stay as they
+/// are. Returns the plans that were carried out.
+pub fn apply_default_schedule(func: PrimFunc, target: &Target) -> (PrimFunc, Vec<Plan>) {
+    let done = func.attrs.get(IS_SCHEDULED).and_then(AttrValue::as_bool).unwrap_or(false);
+    if done || func.root().is_none() {
+        return (func, Vec::new());
+    }
+    let mut sch = Schedule::new(func);
+    inline::inline_injective(&mut sch);
+    let mut plans: Vec<Plan> = Vec::new();
+    for block in sch.blocks() {
+        let moved = plans.iter().any(|p| p.epilogue.as_ref() == Some(&block));
+        if moved {
+            continue;
+        }
+        for rule in rules_of(target) {
+            let Some(plan) = rule.plan(&sch, &block, target) else { continue };
+            let mut attempt = sch.clone();
+            if rule.apply(&mut attempt, &plan).is_ok() {
+                sch = attempt;
+                plans.push(plan);
+                break;
+            }
+        }
+    }
+    let mut func = sch.into_func();
+    func.attrs.insert(IS_SCHEDULED.into(), AttrValue::Bool(true));
+    (func, plans)
+}
+
+#[cfg(test)]
+mod tests;

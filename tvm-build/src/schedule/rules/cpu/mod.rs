@@ -1,0 +1,13 @@
+//! Rules for CPUs, through C.
+
+mod conv;
+mod elementwise;
+mod epilogue;
+mod matmul;
+mod reduction;
+mod tile;
+
+use super::Rule;
+
+/// In order; the last applies to every block.
+pub static RULES: &[&dyn Rule] = &[&matmul::Matmul, &conv::Conv, &reduction::Reduction, &elementwise::Elementwise];

@@ -1,0 +1,142 @@
+use super::*;
+use crate::passes::tir::LOWERING;
+use crate::samples::{
+    add_relu, assert_same, conv_bias_relu, fused_matmul_add_relu, matmul, max_pool, softmax, total, transpose,
+};
+use tvm_ir::dtype::DType;
+use tvm_ir::prim::{PrimExpr, Var};
+use tvm_ir::tir::{Stmt, visit_stmt};
+
+fn int(v: i64) -> PrimExpr {
+    PrimExpr::i64(v)
+}
+
+/// Schedules and lowers for every target; what is computed stays the same after each stage. Returns the plans and the
+/// lowered function for x86-64-v3.
+fn check(f: &PrimFunc, symbols: &[(&Var, i64)]) -> (Vec<String>, PrimFunc) {
+    let mut out = None;
+    for target in Target::all() {
+        let (mut g, plans) = apply_default_schedule(f.clone(), &target);
+        assert_same(f, &g, symbols);
+        for (_, pass) in LOWERING {
+            g = pass(g, &target).unwrap();
+            assert_same(f, &g, symbols);
+        }
+        if target.name == "x86-64-v3" {
+            out = Some((plans.iter().map(ToString::to_string).collect(), g));
+        }
+    }
+    out.unwrap()
+}
+
+/// Lanes of all stores, in program order.
+fn store_lanes(f: &PrimFunc) -> Vec<u16> {
+    let mut out = Vec::new();
+    visit_stmt(&f.body, &mut |s| {
+        if let Stmt::Store(s) = s {
+            out.push(s.value.dtype().lanes);
+        }
+    });
+    out
+}
+
+#[test]
+fn matmul_tiles() {
+    let (plans, f) = check(&matmul(int(12), int(32), int(5)), &[]);
+    assert_eq!(plans, ["matmul: block matmul, tile i0=6 i1=16, vectors along i1"]);
+    assert!(store_lanes(&f).iter().all(|l| *l == 8));
+    for (m, n, k) in [(1, 1, 1), (1, 10, 7), (13, 37, 3), (7, 5, 2), (6, 0, 2), (3, 64, 1)] {
+        check(&matmul(int(m), int(n), int(k)), &[]);
+    }
+}
+
+#[test]
+fn vector_times_matrix_with_epilogue() {
+    let (plans, f) = check(&fused_matmul_add_relu(int(1), int(256), int(5)), &[]);
+    assert_eq!(plans.len(), 1);
+    assert!(plans[0].starts_with("matmul: block matmul, tile") && plans[0].ends_with("epilogue compute"), "{plans:?}");
+    assert!(store_lanes(&f).iter().all(|l| *l == 8), "{:?}", store_lanes(&f));
+    for (m, n, k) in [(1, 10, 4), (5, 17, 3), (14, 33, 2)] {
+        check(&fused_matmul_add_relu(int(m), int(n), int(k)), &[]);
+    }
+}
+
+#[test]
+fn symbolic_matmul() {
+    let (n, m) = (Var::new("n", DType::I64), Var::new("m", DType::I64));
+    let f = fused_matmul_add_relu(n.expr(), int(24), int(3));
+    for rows in [0, 1, 5, 6, 13] {
+        let (plans, g) = check(&f, &[(&n, rows)]);
+        assert!(plans[0].starts_with("matmul"), "{plans:?}");
+        assert!(store_lanes(&g).contains(&8));
+    }
+    let f = matmul(int(3), m.expr(), n.expr());
+    for (a, b) in [(1, 1), (40, 2), (16, 3)] {
+        check(&f, &[(&m, a), (&n, b)]);
+    }
+}
+
+#[test]
+fn convolutions() {
+    let (plans, f) = check(&conv_bias_relu([2, 8], [14, 14], 3, 1, 1), &[]);
+    assert_eq!(plans.len(), 2, "{plans:?}");
+    assert!(plans[1].starts_with("conv: block conv2d_nchw, tile ff=4 xx=14, vectors along xx"), "{plans:?}");
+    assert!(store_lanes(&f).contains(&8));
+    for (channels, size, kernel, stride, pad) in
+        [([1, 3], [5, 7], 3, 1, 1), ([3, 2], [8, 9], 3, 2, 1), ([2, 5], [6, 6], 1, 1, 0), ([1, 1], [4, 20], 5, 1, 2)]
+    {
+        check(&conv_bias_relu(channels, size, kernel, stride, pad), &[]);
+    }
+}
+
+#[test]
+fn pooling_and_other_reductions() {
+    let (plans, _) = check(&max_pool(3, 14, 14), &[]);
+    assert!(plans[0].starts_with("reduction: block pool_max"), "{plans:?}");
+    check(&max_pool(2, 5, 6), &[]);
+    let (plans, _) = check(&softmax(int(3), int(10)), &[]);
+    let expected = [
+        "reduction: block maxelem, tile i0=3, epilogue exp",
+        "reduction: block expsum, tile i0=3, epilogue norm",
+    ];
+    assert_eq!(plans, expected);
+    let n = Var::new("n", DType::I64);
+    check(&total(int(7)), &[]);
+    check(&total(n.expr()), &[(&n, 5)]);
+}
+
+#[test]
+fn elementwise_becomes_one_vector_loop() {
+    let (plans, f) = check(&add_relu(int(6), int(20), false), &[]);
+    assert_eq!(plans, ["elementwise: block compute, fuse ax0 ax1, vectors along ax0_ax1_fused"]);
+    assert!(store_lanes(&f).iter().all(|l| *l == 8), "{f:?}");
+    let (plans, _) = check(&add_relu(int(6), int(20), true), &[]);
+    assert_eq!(plans, ["elementwise: block compute, vectors along ax1"]);
+    let n = Var::new("n", DType::I64);
+    for v in [0, 1, 8, 13] {
+        check(&add_relu(int(3), n.expr(), false), &[(&n, v)]);
+    }
+    check(&transpose(int(5), int(9)), &[]);
+}
+
+#[test]
+fn a_scheduled_function_is_left_alone() {
+    let target = Target::named("x86-64-v3").unwrap();
+    let (f, plans) = apply_default_schedule(matmul(int(3), int(8), int(2)), &target);
+    assert_eq!(plans.len(), 1);
+    assert!(apply_default_schedule(f, &target).1.is_empty());
+}
+
+#[test]
+fn timing() {
+    let f = conv_bias_relu([16, 32], [14, 14], 3, 1, 1);
+    let target = Target::named("x86-64-v3").unwrap();
+    let t = std::time::Instant::now();
+    let (mut g, plans) = apply_default_schedule(f, &target);
+    eprintln!("schedule {:?} {}", t.elapsed(), plans[1]);
+    for (name, pass) in LOWERING {
+        let t = std::time::Instant::now();
+        g = pass(g, &target).unwrap();
+        eprintln!("{name} {:?}", t.elapsed());
+    }
+}
