@@ -227,7 +227,8 @@ pub(crate) fn max_pool(c: i64, h: i64, w: i64) -> PrimFunc {
 /// `exp(x - max(x))` over rows, divided by its sum.
 pub(crate) fn softmax(m: PrimExpr, n: PrimExpr) -> PrimFunc {
     let x = f32_buffer("x", &[m.clone(), n.clone()]);
-    let (largest, sum) = (f32_buffer("maxelem", std::slice::from_ref(&m)), f32_buffer("expsum", std::slice::from_ref(&m)));
+    let (largest, sum) =
+        (f32_buffer("maxelem", std::slice::from_ref(&m)), f32_buffer("expsum", std::slice::from_ref(&m)));
     let (exp, out) = (f32_buffer("exp", &[m.clone(), n.clone()]), f32_buffer("norm", &[m.clone(), n.clone()]));
     let reduce = |name: &str, to: &Buffer, from: &Buffer, start: f64, f: &dyn Fn(PrimExpr, PrimExpr) -> PrimExpr| {
         let iters = [("i0", m.clone(), IterKind::Spatial), ("k", n.clone(), IterKind::Reduce)];

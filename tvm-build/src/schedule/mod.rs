@@ -16,6 +16,8 @@ pub mod rules;
 mod set_scope;
 mod split;
 
+pub use split::Tail;
+
 use crate::passes::tir::plan_allocation;
 use crate::tir_tools::analyzer_of;
 use std::fmt;

@@ -29,7 +29,7 @@ fn split_with_and_without_rest() {
             let mut s = Schedule::new(f.clone());
             let block = s.get_block("matmul").unwrap();
             for l in s.get_loops(&block).unwrap() {
-                s.split(&l, factor).unwrap();
+                s.split(&l, factor, Tail::Shrink).unwrap();
             }
             check(&f, &s, &[]);
         }
@@ -37,7 +37,29 @@ fn split_with_and_without_rest() {
     let f = matmul(int(2), int(2), int(2));
     let mut s = Schedule::new(f);
     let l = s.get_loops(&s.get_block("matmul").unwrap()).unwrap()[0].clone();
-    assert!(s.split(&l, 0).unwrap_err().message.contains("loop i0"));
+    assert!(s.split(&l, 0, Tail::Shrink).unwrap_err().message.contains("loop i0"));
+}
+
+#[test]
+fn split_that_starts_earlier() {
+    for (m, n, k) in [(7, 5, 3), (6, 16, 2), (13, 37, 4)] {
+        let f = fused_matmul_add_relu(int(m), int(n), int(k));
+        let mut s = Schedule::new(f.clone());
+        for name in ["matmul", "T_add"] {
+            let loops = s.get_loops(&s.get_block(name).unwrap()).unwrap();
+            for (l, factor) in [(&loops[0], 4), (&loops[1], 5)] {
+                let [_, inner] = s.split(l, factor, Tail::Shift).unwrap();
+                assert_eq!(s.get_loop(&inner).unwrap().extent.as_int(), Some(factor));
+            }
+        }
+        check(&f, &s, &[]);
+        let k_loop = s.get_loops(&s.get_block("matmul").unwrap()).unwrap()[4].clone();
+        assert!(s.split(&k_loop, 2, Tail::Shift).is_err() || k % 2 == 0);
+        let first = s.get_loops(&s.get_block("compute").unwrap()).unwrap()[0].clone();
+        assert!(
+            s.split(&first, m + 1, Tail::Shift).unwrap_err().message.contains("loop i0") || first.var().name() != "i0"
+        );
+    }
 }
 
 #[test]
@@ -46,7 +68,7 @@ fn symbolic_split() {
     let f = matmul(n.expr(), m.expr(), int(3));
     let mut s = Schedule::new(f.clone());
     let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
-    let [_, inner] = s.split(&loops[1], 4).unwrap();
+    let [_, inner] = s.split(&loops[1], 4, Tail::Shrink).unwrap();
     assert!(s.get_loop(&inner).unwrap().extent.as_int().is_none());
     for (a, b) in [(1, 1), (5, 7), (3, 8), (0, 5)] {
         check(&f, &s, &[(&n, a), (&m, b)]);
@@ -70,7 +92,7 @@ fn reorder_loops() {
         let f = matmul(int(m), int(n), int(k));
         let mut s = Schedule::new(f.clone());
         let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
-        let [_, i1] = s.split(&loops[0], 2).unwrap();
+        let [_, i1] = s.split(&loops[0], 2, Tail::Shrink).unwrap();
         s.reorder(&[loops[2].clone(), loops[1].clone()]).unwrap();
         s.reorder(&[loops[1].clone(), i1.clone()]).unwrap();
         let names: Vec<_> =
@@ -84,7 +106,7 @@ fn reorder_loops() {
 fn reorder_refuses_what_depends() {
     let mut s = Schedule::new(matmul(int(7), int(7), int(7)));
     let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
-    let [outer, inner] = s.split(&loops[0], 2).unwrap();
+    let [outer, inner] = s.split(&loops[0], 2, Tail::Shrink).unwrap();
     let error = s.reorder(&[inner, outer]).unwrap_err();
     assert!(error.message.contains("i0_1") && error.message.contains("i0_0"), "{error}");
 }
@@ -105,7 +127,7 @@ fn partition_makes_bounds_constant() {
         let f = matmul(int(m), int(n), int(k));
         let mut s = Schedule::new(f.clone());
         let loops = s.get_loops(&s.get_block("matmul").unwrap()).unwrap();
-        let [outer, inner] = s.split(&loops[1], 4).unwrap();
+        let [outer, inner] = s.split(&loops[1], 4, Tail::Shrink).unwrap();
         s.loop_partition(&outer, int(n / 4)).unwrap();
         if n >= 4 {
             assert_eq!(s.get_loop(&inner).unwrap().extent.as_int(), Some(4));
@@ -123,8 +145,8 @@ fn inline_and_move_epilogue() {
         check(&f, &s, &[]);
         let (matmul, epilogue) = (s.get_block("matmul").unwrap(), s.get_block("compute").unwrap());
         let loops = s.get_loops(&matmul).unwrap();
-        let [i0, i1] = s.split(&loops[0], 2).unwrap();
-        let [j0, j1] = s.split(&loops[1], 8).unwrap();
+        let [i0, i1] = s.split(&loops[0], 2, Tail::Shrink).unwrap();
+        let [j0, j1] = s.split(&loops[1], 8, Tail::Shrink).unwrap();
         s.reorder(&[i0, j0.clone(), loops[2].clone(), i1, j1]).unwrap();
         let moved = s.reverse_compute_at(&epilogue, &j0).unwrap();
         assert_eq!(moved.len(), 2);

@@ -39,7 +39,9 @@ fn worth_it(sch: &Schedule, block: &BlockRV) -> bool {
 
 fn loads(b: &Block, buffer: &Buffer) -> usize {
     let mut n = 0;
-    tvm_ir::tir::visit_exprs(&b.body, &mut |e| n += usize::from(matches!(e.kind(), PrimKind::Load(x, _) if x == buffer)));
+    tvm_ir::tir::visit_exprs(&b.body, &mut |e| {
+        n += usize::from(matches!(e.kind(), PrimKind::Load(x, _) if x == buffer))
+    });
     n
 }
 

@@ -31,6 +31,8 @@ pub(super) enum Step {
     Still,
     /// To the next element in memory.
     Next,
+    /// A few elements on, always as many.
+    Strided,
     /// Elsewhere.
     Far,
 }
@@ -110,8 +112,8 @@ fn movements(b: &Block, axes: &[Axis], analyzer: &Analyzer) -> Vec<Moves> {
         .map(|a| {
             let steps = axes.iter().map(|x| step(&a.buffer, &a.indices, &x.iter, analyzer)).collect();
             let compact = a.buffer.strides.is_empty() && a.buffer.elem_offset.is_none();
-            let plain = a.indices.len() == axes.len()
-                && a.indices.iter().zip(axes).all(|(i, x)| i.as_var() == Some(&x.iter));
+            let plain =
+                a.indices.len() == axes.len() && a.indices.iter().zip(axes).all(|(i, x)| i.as_var() == Some(&x.iter));
             let full = a.buffer.shape.iter().zip(&b.iters).all(|(s, i)| *s == i.dom.extent);
             Moves { buffer: a.buffer, write: a.write, steps, whole: compact && plain && full }
         })
@@ -131,5 +133,9 @@ fn step(buffer: &Buffer, indices: &[PrimExpr], iter: &Var, analyzer: &Analyzer) 
     let free = Var::new("x", iter.dtype());
     let at = |e: PrimExpr| Substitution::var(iter, e).apply(last);
     let next = at(free.expr() + PrimExpr::int(iter.dtype(), 1)) - at(free.expr());
-    if analyzer.simplify(&next).is_int(1) { Step::Next } else { Step::Far }
+    match analyzer.simplify(&next).as_int() {
+        Some(1) => Step::Next,
+        Some(2..=4) => Step::Strided,
+        _ => Step::Far,
+    }
 }

@@ -78,12 +78,12 @@ fn symbolic_matmul() {
 
 #[test]
 fn convolutions() {
-    let (plans, f) = check(&conv_bias_relu([2, 8], [14, 14], 3, 1, 1), &[]);
+    let (plans, f) = check(&conv_bias_relu([1, 8], [4, 14], 3, 1, 1), &[]);
     assert_eq!(plans.len(), 2, "{plans:?}");
-    assert!(plans[1].starts_with("conv: block conv2d_nchw, tile ff=4 xx=14, vectors along xx"), "{plans:?}");
+    assert!(plans[1].starts_with("conv: block conv2d_nchw, tile ff=8 xx=8, vectors along xx"), "{plans:?}");
     assert!(store_lanes(&f).contains(&8));
     for (channels, size, kernel, stride, pad) in
-        [([1, 3], [5, 7], 3, 1, 1), ([3, 2], [8, 9], 3, 2, 1), ([2, 5], [6, 6], 1, 1, 0), ([1, 1], [4, 20], 5, 1, 2)]
+        [([1, 3], [3, 7], 3, 1, 1), ([3, 2], [4, 9], 3, 2, 1), ([2, 5], [3, 6], 1, 1, 0), ([1, 1], [2, 20], 3, 1, 1)]
     {
         check(&conv_bias_relu(channels, size, kernel, stride, pad), &[]);
     }
@@ -95,10 +95,8 @@ fn pooling_and_other_reductions() {
     assert!(plans[0].starts_with("reduction: block pool_max"), "{plans:?}");
     check(&max_pool(2, 5, 6), &[]);
     let (plans, _) = check(&softmax(int(3), int(10)), &[]);
-    let expected = [
-        "reduction: block maxelem, tile i0=3, epilogue exp",
-        "reduction: block expsum, tile i0=3, epilogue norm",
-    ];
+    let expected =
+        ["reduction: block maxelem, tile i0=3, epilogue exp", "reduction: block expsum, tile i0=3, epilogue norm"];
     assert_eq!(plans, expected);
     let n = Var::new("n", DType::I64);
     check(&total(int(7)), &[]);
@@ -125,18 +123,4 @@ fn a_scheduled_function_is_left_alone() {
     let (f, plans) = apply_default_schedule(matmul(int(3), int(8), int(2)), &target);
     assert_eq!(plans.len(), 1);
     assert!(apply_default_schedule(f, &target).1.is_empty());
-}
-
-#[test]
-fn timing() {
-    let f = conv_bias_relu([16, 32], [14, 14], 3, 1, 1);
-    let target = Target::named("x86-64-v3").unwrap();
-    let t = std::time::Instant::now();
-    let (mut g, plans) = apply_default_schedule(f, &target);
-    eprintln!("schedule {:?} {}", t.elapsed(), plans[1]);
-    for (name, pass) in LOWERING {
-        let t = std::time::Instant::now();
-        g = pass(g, &target).unwrap();
-        eprintln!("{name} {:?}", t.elapsed());
-    }
 }

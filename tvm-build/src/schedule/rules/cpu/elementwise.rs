@@ -63,9 +63,7 @@ fn decompose(sch: &mut Schedule, block: &BlockRV) -> Result<(), Diag> {
         return Ok(());
     }
     let reduces = |l: &LoopRV| {
-        b.iters
-            .iter()
-            .any(|i| i.kind != IterKind::Spatial && tvm_ir::prim::free_vars(&i.binding).contains(l.var()))
+        b.iters.iter().any(|i| i.kind != IterKind::Spatial && tvm_ir::prim::free_vars(&i.binding).contains(l.var()))
     };
     let first = sch.get_loops(block)?.into_iter().find(reduces);
     if let Some(first) = first {

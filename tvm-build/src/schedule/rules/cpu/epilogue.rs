@@ -11,9 +11,10 @@ pub(super) fn epilogue_of(sch: &Schedule, block: &BlockRV) -> Option<BlockRV> {
     if sch.func().buffers().any(|b| *b == output) {
         return None;
     }
-    let mut readers = sch.blocks().into_iter().filter(|other| {
-        other != block && sch.block(other).is_ok_and(|o| o.reads.iter().any(|r| r.buffer == output))
-    });
+    let mut readers = sch
+        .blocks()
+        .into_iter()
+        .filter(|other| other != block && sch.block(other).is_ok_and(|o| o.reads.iter().any(|r| r.buffer == output)));
     let only = readers.next()?;
     if readers.next().is_some() {
         return None;

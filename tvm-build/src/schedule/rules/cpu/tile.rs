@@ -6,7 +6,7 @@
 use super::super::Plan;
 use super::super::nest::{Nest, Step};
 use super::epilogue::epilogue_of;
-use crate::schedule::{BlockRV, LoopRV, Schedule};
+use crate::schedule::{BlockRV, LoopRV, Schedule, Tail};
 use tvm_ir::diag::Diag;
 use tvm_ir::prim::{PrimExpr, Scope};
 use tvm_ir::target::Target;
@@ -37,20 +37,24 @@ pub(super) fn plan_tile(rule: &'static str, sch: &Schedule, block: &BlockRV, tar
     }
     let lanes = lanes_of(&nest, target);
     let side = |axis: usize| Side { axis, extent: nest.axes[axis].extent.unwrap_or(SYMBOLIC) };
-    let vector = spatial.iter().copied().filter(|_| lanes > 1).rfind(|k| vectorizable(&nest, *k)).map(side);
-    let rows = spatial.iter().copied().filter(|k| vector.is_none_or(|v| v.axis != *k)).map(side);
-    let (mut best, mut best_cost) = ((None, 1, 1), f64::INFINITY);
-    for row in rows.map(Some).chain([None]) {
-        for r in 1..=row.map_or(1, |r| r.extent.clamp(1, 16)) {
-            for c in columns(vector, lanes) {
-                let cost = cost(&nest, row, vector, r, c, lanes, target);
-                if cost < best_cost {
-                    (best, best_cost) = ((row, r, c), cost);
+    let along = spatial.iter().copied().filter(|_| lanes > 1).rfind(|k| vectorizable(&nest, *k)).map(side);
+    let model = Model { nest: &nest, lanes, registers: i64::from(target.vector_registers.max(16)) };
+    let mut best = (Tile { row: None, r: 1, vector: None, c: 1 }, f64::INFINITY);
+    for vector in [along, None] {
+        let rows = spatial.iter().rev().copied().filter(|k| vector.is_none_or(|v| v.axis != *k)).map(side);
+        for row in rows.map(Some).chain([None]) {
+            for r in 1..=row.map_or(1, |r| r.extent.clamp(1, 16)) {
+                for c in columns(vector, lanes) {
+                    let tile = Tile { row, r, vector, c };
+                    let cost = model.cost(&tile);
+                    if cost < best.1 {
+                        best = (tile, cost);
+                    }
                 }
             }
         }
     }
-    let (row, r, c) = best;
+    let Tile { row, r, vector, c } = best.0;
     let name = |axis: usize| nest.axes[axis].l.var().name().clone();
     let mut plan = Plan::new(rule, block);
     plan.tile.extend(row.map(|row| (name(row.axis), r)));
@@ -58,7 +62,9 @@ pub(super) fn plan_tile(rule: &'static str, sch: &Schedule, block: &BlockRV, tar
     plan.vector = vector.map(|v| name(v.axis));
     let mut statements = r * vectors(c, lanes);
     for k in reduce.iter().skip(1).rev() {
-        let Some(extent) = nest.axes[*k].extent.filter(|e| statements.saturating_mul(*e) <= MAX_UNROLLED) else { break };
+        let Some(extent) = nest.axes[*k].extent.filter(|e| statements.saturating_mul(*e) <= MAX_UNROLLED) else {
+            break;
+        };
         statements *= extent;
         plan.unroll.push(name(*k));
     }
@@ -73,25 +79,22 @@ fn lanes_of(nest: &Nest, target: &Target) -> i64 {
 }
 
 /// Whether the lanes of a vector can be iterations of an axis: stores go to consecutive elements, loads come from
-/// consecutive elements or are the same for all.
+/// elements at a small constant distance or are the same for all.
 fn vectorizable(nest: &Nest, axis: usize) -> bool {
     nest.accesses.iter().all(|a| match a.steps[axis] {
         Step::Next => true,
-        Step::Still => !a.write,
+        Step::Still | Step::Strided => !a.write,
         Step::Far => false,
     })
 }
 
-/// Sizes of a tile along the vectors.
+/// Sizes of a tile along the vectors: up to eight whole vectors, a part of one, or all of a short loop.
 fn columns(vector: Option<Side>, lanes: i64) -> Vec<i64> {
-    match vector {
-        None => vec![1],
-        Some(v) => {
-            let mut out: Vec<i64> = (1..=8).map(|n| n * lanes).filter(|c| *c < v.extent).collect();
-            out.push(v.extent.clamp(1, 8 * lanes));
-            out
-        }
-    }
+    let Some(v) = vector else { return vec![1] };
+    let parts = (1..=lanes.ilog2()).map(|s| lanes >> s).filter(|c| *c > 1);
+    let mut out: Vec<i64> = (1..=8).map(|n| n * lanes).chain(parts).filter(|c| *c < v.extent).collect();
+    out.push(v.extent.clamp(1, 8 * lanes));
+    out
 }
 
 /// Vectors that hold `c` elements: whole ones, then halves, quarters ….
@@ -99,55 +102,64 @@ fn vectors(c: i64, lanes: i64) -> i64 {
     c / lanes + i64::from((c % lanes).count_ones())
 }
 
-/// Cycles of the whole nest for one step of the reduction, by a model of two multiply-adds and two loads a cycle and
-/// a latency of four; infinite when the tile does not fit the registers.
-fn cost(
-    nest: &Nest,
+/// A tile under consideration: `r` of `row` by `c` of `vector`.
+#[derive(Clone, Copy)]
+struct Tile {
     row: Option<Side>,
-    vector: Option<Side>,
     r: i64,
+    vector: Option<Side>,
     c: i64,
+}
+
+/// A model of a core with two multiply-adds and two loads a cycle and a latency of four.
+struct Model<'a> {
+    nest: &'a Nest,
     lanes: i64,
-    target: &Target,
-) -> f64 {
-    let registers = i64::from(target.vector_registers.max(16));
-    let (v, row_axis, col_axis) = (vectors(c, lanes), row.map(|s| s.axis), vector.map(|s| s.axis));
-    if r * v + v + 1 > registers {
-        return f64::INFINITY;
-    }
-    let tile = |r: i64, v: i64| {
+    registers: i64,
+}
+
+impl Model<'_> {
+    /// Cycles of the whole nest for one step of the reduction; infinite when the tile does not fit the registers.
+    fn cost(&self, t: &Tile) -> f64 {
+        let v = vectors(t.c, self.lanes);
+        // Operands of one use come from memory; what several rows use is kept, beside one broadcast.
+        let kept = if t.r > 1 { v } else { 0 };
+        if t.r * v + kept + 2 > self.registers {
+            return f64::INFINITY;
+        }
+        let step = |axes: &[Step], s: Option<Side>| s.map_or(Step::Still, |s| axes[s.axis]);
         let mut loads = 0;
-        for a in nest.operands() {
-            let moves = |axis: Option<usize>| axis.is_some_and(|k| a.steps[k] != Step::Still);
-            loads += if moves(row_axis) { r } else { 1 } * if moves(col_axis) { v } else { 1 };
+        for a in self.nest.operands() {
+            let rows = if step(&a.steps, t.row) == Step::Still { 1 } else { t.r };
+            loads += rows
+                * match step(&a.steps, t.vector) {
+                    Step::Still => 1,
+                    Step::Next => v,
+                    // Two vectors and a shuffle.
+                    _ => 3 * v,
+                };
         }
         let half = |n: i64| n as f64 / 2.0;
         // Of equals, the tile that loads less.
-        half(r * v).max(half(loads)).max(4.0) + 0.01 * loads as f64
-    };
-    let whole = |s: Option<Side>, t: i64| s.map_or((1, 0), |s| (s.extent / t, s.extent % t));
-    let ((rn, rr), (cn, cr)) = (whole(row, r), whole(vector, c));
-    let others: f64 = nest
-        .of_kind(IterKind::Spatial)
-        .into_iter()
-        .filter(|k| Some(*k) != row_axis && Some(*k) != col_axis)
-        .map(|k| nest.axes[k].extent.unwrap_or(SYMBOLIC) as f64)
-        .product();
-    let rest = vectors(cr, lanes);
-    let part = |count: i64, r: i64, v: i64| if count * r * v == 0 { 0.0 } else { count as f64 * tile(r, v) };
-    let rows_of = |n: i64, r: i64| {
-        if r == 0 { 0.0 } else { n as f64 * (part(cn, r, v) + part(i64::from(cr > 0), r, rest)) }
-    };
-    others * (rows_of(rn, r) + rows_of(1, rr))
+        let cycles = half(t.r * v).max(half(loads)).max(4.0) + 0.1 * loads as f64;
+        let count = |s: Option<Side>, n: i64| s.map_or(1, |s| (s.extent + n - 1) / n) as f64;
+        let others: f64 = self
+            .nest
+            .of_kind(IterKind::Spatial)
+            .into_iter()
+            .filter(|k| [t.row, t.vector].iter().flatten().all(|s| s.axis != *k))
+            .map(|k| self.nest.axes[k].extent.unwrap_or(SYMBOLIC) as f64)
+            .product();
+        others * count(t.row, t.r) * count(t.vector, t.c) * cycles
+    }
 }
 
 /// Carries a plan out. `vector_outer` puts the outer loop along the vectors outside of the others, so that what is
 /// read along them stays in the cache.
 pub(super) fn apply_tile(sch: &mut Schedule, plan: &Plan, vector_outer: bool) -> Result<(), Diag> {
     let block = &plan.block;
-    let nest = Nest::of(sch, block).ok_or_else(|| {
-        Diag::error(sch.func().span, format!("block {block} is no longer in a perfect nest"))
-    })?;
+    let nest = Nest::of(sch, block)
+        .ok_or_else(|| Diag::error(sch.func().span, format!("block {block} is no longer in a perfect nest")))?;
     let epilogue = match &plan.epilogue {
         Some(e) => e.clone(),
         None => sch.cache_write(block, 0, Scope::Local)?,
@@ -159,21 +171,25 @@ pub(super) fn apply_tile(sch: &mut Schedule, plan: &Plan, vector_outer: bool) ->
         let name = axis.l.var().name();
         match plan.tile.iter().find(|(l, _)| l == name) {
             Some((_, factor)) => {
-                let extent = sch.get_loop(&axis.l)?.extent.clone();
-                let [o, i] = sch.split(&axis.l, *factor)?;
-                let divides = extent.as_int().is_some_and(|e| e % factor == 0 || e < *factor);
                 let is_vector = plan.vector.as_ref() == Some(name);
-                if !divides {
+                let tail = if axis.extent.is_some_and(|e| e >= *factor) { Tail::Shift } else { Tail::Shrink };
+                let extent = sch.get_loop(&axis.l)?.extent.clone();
+                let [o, i] = sch.split(&axis.l, *factor, tail)?;
+                if axis.extent.is_none() {
+                    // Whole tiles and the rest apart, so that the whole ones have constant bounds.
                     cuts.push((o.clone(), extent.floordiv(PrimExpr::int(o.var().dtype(), *factor))));
                 }
-                if is_vector && vector_outer { outer.insert(0, o) } else { outer.push(o) }
+                if is_vector && vector_outer {
+                    outer.insert(0, o)
+                } else {
+                    outer.push(o)
+                }
                 if is_vector { inner.push(i) } else { inner.insert(0, i) }
             }
             None => outer.push(axis.l.clone()),
         }
     }
-    let reduce: Vec<LoopRV> =
-        nest.axes.iter().filter(|a| a.kind == IterKind::Reduce).map(|a| a.l.clone()).collect();
+    let reduce: Vec<LoopRV> = nest.axes.iter().filter(|a| a.kind == IterKind::Reduce).map(|a| a.l.clone()).collect();
     let order: Vec<LoopRV> = outer.iter().chain(&reduce).chain(&inner).cloned().collect();
     sch.reorder(&order)?;
     let (Some(at), Some(first)) = (outer.last().cloned(), reduce.first().cloned()) else {
