@@ -3,8 +3,6 @@
 pub mod codegen;
 pub mod import;
 pub mod lower;
-#[cfg(test)]
-mod mini_interp;
 pub mod model;
 #[cfg(feature = "cli")]
 pub mod npy;

@@ -2,7 +2,8 @@
 
 use tvm_ir::attrs::{AttrValue, Attrs};
 use tvm_ir::dtype::DType;
-use tvm_ir::prim::{Buffer, PrimExpr, Range, Var};
+use tvm_ir::interp::{Options, TensorBuf, run_with};
+use tvm_ir::prim::{Buffer, PrimExpr, Range, Substitution, Var};
 use tvm_ir::tir::{Block, IterKind, IterVar, Param, PrimFunc, Region, Stmt};
 
 /// A buffer of `float32`.
@@ -133,26 +134,39 @@ pub(crate) fn transpose(m: PrimExpr, n: PrimExpr) -> PrimFunc {
 /// Runs two versions of a function on the same numbers and compares all buffers. `symbols` are the values of symbolic
 /// variables. Sums may be in another order.
 pub(crate) fn assert_same(before: &PrimFunc, after: &PrimFunc, symbols: &[(&Var, i64)]) {
-    let map = symbols.iter().map(|(v, n)| ((*v).clone(), *n)).collect();
-    let sub = tvm_ir::prim::Substitution {
+    let (want, got) = (run(before, symbols), run(after, symbols));
+    for (k, (w, g)) in want.iter().zip(&got).enumerate() {
+        for (i, (w, g)) in w.to_f32().iter().zip(g.to_f32()).enumerate() {
+            assert!((w - g).abs() <= 1e-5 * w.abs().max(1.0), "parameter {k} element {i}: {w} became {g}\n{after:?}");
+        }
+    }
+}
+
+/// The buffers after a run on numbers that depend on their position alone.
+fn run(f: &PrimFunc, symbols: &[(&Var, i64)]) -> Vec<TensorBuf> {
+    let sub = Substitution {
         vars: symbols.iter().map(|(v, n)| ((*v).clone(), PrimExpr::int(v.dtype(), *n))).collect(),
         ..Default::default()
     };
-    let args: Vec<Vec<f32>> = before
-        .buffers()
-        .enumerate()
-        .map(|(k, b)| {
-            let n = b.shape.iter().map(|d| sub.apply(d).as_int().unwrap() as usize).product();
-            crate::mini_interp::numbers(k as u32, n)
-        })
-        .collect();
-    let want = crate::mini_interp::run(before, args.clone(), &map);
-    let got = crate::mini_interp::run(after, args, &map);
-    for (k, (w, g)) in want.iter().zip(&got).enumerate() {
-        for (i, (w, g)) in w.iter().zip(g).enumerate() {
-            assert!((w - g).abs() <= 1e-5 * w.abs().max(1.0), "buffer {k} element {i}: {w} became {g}\n{after:?}");
+    let arg = |k: usize, p: &Param| match p {
+        Param::Buffer(b) => {
+            let shape: Vec<i64> = b.shape.iter().map(|d| sub.apply(d).as_int().unwrap()).collect();
+            let n = shape.iter().product::<i64>();
+            TensorBuf::from_f64(b.dtype, &shape, &(0..n).map(|i| number(k, i)).collect::<Vec<_>>()).unwrap()
         }
-    }
+        Param::Scalar(v) => TensorBuf::scalar_i64(v.dtype(), sub.apply(&v.expr()).as_int().unwrap()).unwrap(),
+    };
+    let mut args: Vec<TensorBuf> = f.params.iter().enumerate().map(|(k, p)| arg(k, p)).collect();
+    let options = Options { poison: true, ..Options::default() };
+    run_with(f, &mut args, &options).unwrap_or_else(|e| panic!("{e}\n{f:?}"));
+    args.truncate(f.buffers().count());
+    args
+}
+
+/// A number between -0.5 and 0.5 that differs from place to place, the same in every run.
+fn number(buffer: usize, i: i64) -> f64 {
+    let bits = (i as u32).wrapping_mul(2_654_435_761).wrapping_add(buffer as u32 * 40_503);
+    f64::from(bits >> 16) / 65536.0 - 0.5
 }
 
 /// `relu(conv2d(x, w) + bias)` in NCHW with padding, as legalisation and fusion leave it.

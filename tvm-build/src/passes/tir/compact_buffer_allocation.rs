@@ -52,7 +52,14 @@ fn compact_block(mut b: Block, analyzer: &Analyzer, symbols: &[Var]) -> Block {
 }
 
 /// The union of what is accessed in a dimension; `None` when it is not known or not smaller.
-fn dim_region(body: &Stmt, buffer: &Buffer, dim: usize, loops: &RunningLoops, analyzer: &Analyzer, symbols: &[Var]) -> Option<Range> {
+fn dim_region(
+    body: &Stmt,
+    buffer: &Buffer,
+    dim: usize,
+    loops: &RunningLoops,
+    analyzer: &Analyzer,
+    symbols: &[Var],
+) -> Option<Range> {
     let mut union: Option<Range> = None;
     for access in accesses(body).into_iter().filter(|a| a.buffer == *buffer) {
         let index = access.indices.get(dim)?;
