@@ -53,7 +53,7 @@ pub(super) fn flags(cx: &mut Lower<'_>, decorators: &[Expr]) -> Flags {
             Ok(())
         })();
         let result = result.and_then(|()| a.finish());
-        cx.diags.ok(result);
+        cx.keep(result);
     }
     flags
 }

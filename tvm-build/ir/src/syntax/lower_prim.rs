@@ -65,7 +65,9 @@ impl Lower<'_> {
                     return Err(Diag::error(e.span, format!("`{n}` is a handle, not a scalar"))
                         .help("name its buffer with T.match_buffer"));
                 }
-                Entity::Module => return Err(Diag::error(e.span, format!("`{n}` is the module, not a scalar"))),
+                Entity::Module | Entity::Broken => {
+                    return Err(Diag::error(e.span, format!("`{n}` is the module, not a scalar")));
+                }
             },
             ExprKind::Unary(op, a) => self.unary(*op, a, e.span)?,
             ExprKind::Binary(op, a, b) => self.binary(*op, a, b, e.span)?,
@@ -204,7 +206,14 @@ impl Lower<'_> {
         if items.len() == buffer.shape.len() {
             return Ok(());
         }
-        let d = format!("buffer `{}` has {} dimensions but {} indices", buffer.name, buffer.shape.len(), items.len());
+        let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+        let (dims, indices) = (buffer.shape.len(), items.len());
+        let d = format!(
+            "buffer `{}` has {} but {}",
+            buffer.name,
+            count(dims, "dimension", "dimensions"),
+            count(indices, "index is given", "indices are given")
+        );
         Err(Diag::error(span, d).label(buffer.span, "the buffer"))
     }
 

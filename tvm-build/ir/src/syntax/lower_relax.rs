@@ -46,7 +46,7 @@ pub(super) fn lower_params(cx: &mut Lower<'_>, def: &FuncDef) -> (Vec<Var>, Opti
         let info = match &p.annotation {
             Some(a) => {
                 let info = cx.sinfo(a);
-                cx.diags.ok(info)
+                cx.keep(info)
             }
             None => {
                 cx.diags.push(
@@ -63,7 +63,7 @@ pub(super) fn lower_params(cx: &mut Lower<'_>, def: &FuncDef) -> (Vec<Var>, Opti
     let ret = def.ret.as_ref().and_then(|r| {
         cx.declare_symbols(r);
         let info = cx.sinfo(r);
-        cx.diags.ok(info)
+        cx.keep(info)
     });
     (params, ret)
 }
@@ -90,7 +90,7 @@ pub(super) fn lower_function(cx: &mut Lower<'_>, def: &FuncDef, flags: Flags) ->
     let inferred = body.result.info().unwrap_or(StructInfo::Object);
     let why = ret.as_ref().and_then(|r| contradiction(r, &inferred));
     if let (Some(why), Some((_, at)), false) = (why, result, cx.diags.has_errors()) {
-        let d = Diag::error(at, format!("the result does not fit the declared type: it is declared with {why}"));
+        let d = Diag::error(at, format!("the result does not fit the declared type, which says {why}"));
         cx.diags.push(d.label(def.ret.as_ref().map_or(Span::NONE, |r| r.span), "declared here"));
     }
     if !flags.private && !attrs.contains_key("global_symbol") {
@@ -168,11 +168,12 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
 
     /// What a name stands for.
     pub(super) fn resolve(&mut self, name: &Name, span: Span) -> Lowered<Entity> {
+        let known = self.cx.scope.declared(name).is_some();
         self.cx.resolve(name, span).map_err(|d| match self.hidden.get(name) {
-            Some(at) => Diag::error(span, format!("`{name}` is not an output of its dataflow block"))
+            Some(at) if !known => Diag::error(span, format!("`{name}` is not an output of its dataflow block"))
                 .label(*at, "bound here, visible in its block alone")
                 .help(format!("add it: R.output({name})")),
-            None => d,
+            _ => d,
         })
     }
 
@@ -182,8 +183,8 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
                 self.cx.diags.push(Diag::error(s.span, "a statement after `return`").label(*at, "returned here"));
                 return;
             }
-            if let Err(d) = self.stmt(s) {
-                self.cx.diags.push(d);
+            let done = self.stmt(s);
+            if self.cx.keep(done).is_none() {
                 self.recover(s);
             }
         }
@@ -193,10 +194,13 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
     fn recover(&mut self, s: &Surface) {
         match &s.kind {
             StmtKind::Assign { target, annotation, .. } => {
-                let info = annotation.as_ref().and_then(|a| self.cx.sinfo(a).ok()).unwrap_or(StructInfo::Object);
+                let info = annotation.as_ref().and_then(|a| self.cx.sinfo(a).ok());
                 if let Some(name) = target.name() {
-                    let var = Var::at(name.clone(), info, target.span);
-                    self.cx.scope.define(name, Entity::Relax(var), target.span);
+                    let entity = match info {
+                        Some(info) => Entity::Relax(Var::at(name.clone(), info, target.span)),
+                        None => Entity::Broken,
+                    };
+                    self.cx.scope.define(name, entity, target.span);
                 }
             }
             StmtKind::If { then, otherwise, .. } => {
@@ -206,8 +210,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             }
             StmtKind::Return(_) => self.result = Some((Leaf::Tuple(Vec::new()), s.span)),
             StmtKind::Def(d) => {
-                let var = Var::at(d.ident.name.clone(), StructInfo::Object, d.ident.span);
-                self.cx.scope.define(&d.ident.name, Entity::Relax(var), d.ident.span);
+                self.cx.scope.define(&d.ident.name, Entity::Broken, d.ident.span);
             }
             _ => {}
         }
@@ -301,6 +304,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             return Err(Diag::error(span, "a dataflow block inside a dataflow block"));
         }
         self.flush();
+        let errors_before = self.cx.diags.0.len();
         self.in_dataflow = true;
         self.cx.scope.push();
         self.stmts(body);
@@ -311,7 +315,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         for ident in outputs.unwrap_or_default() {
             match self.cx.scope.lookup(&ident.name, ident.span) {
                 Some(Entity::Relax(v)) if self.current.iter().any(|b| b.var == v) => vars.push((ident, v)),
-                Some(Entity::Relax(v)) if self.cx.diags.has_errors() => recovered.push((ident, v)),
+                Some(Entity::Relax(_) | Entity::Broken) if self.cx.diags.has_errors() => recovered.push(ident),
                 _ => {
                     let d = Diag::error(ident.span, format!("`{}` is not bound in this dataflow block", ident.name));
                     let bound = self.current.iter().map(|b| b.var.name().as_str());
@@ -325,7 +329,10 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         for b in &bindings {
             self.hidden.insert(b.var.name().clone(), b.var.span());
         }
-        for (ident, v) in vars.iter().chain(&recovered) {
+        for ident in &recovered {
+            self.cx.scope.define(&ident.name, Entity::Broken, ident.span);
+        }
+        for (ident, v) in &vars {
             self.hidden.remove(&ident.name);
             self.cx.scope.define(&ident.name, Entity::Relax(v.clone()), v.span());
         }
@@ -333,7 +340,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         if !bindings.is_empty() {
             self.blocks.push(Block::Dataflow { bindings, outputs });
         }
-        if missing {
+        if missing && self.cx.diags.0.len() == errors_before {
             return Err(Diag::error(span, "the dataflow block has no R.output").help("end it with R.output(…)"));
         }
         Ok(())

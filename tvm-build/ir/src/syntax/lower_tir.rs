@@ -133,13 +133,13 @@ impl TirLower<'_, '_> {
 
     fn buffer_of(&mut self, ident: &Ident, args: Args<'_>) -> Option<Buffer> {
         let made = self.make_buffer(ident, args);
-        let buffer = self.cx.diags.ok(made)?;
-        self.cx.define(ident, Entity::Buffer(buffer.clone()));
-        Some(buffer)
+        let buffer = self.cx.keep(made);
+        self.cx.define(ident, buffer.clone().map_or(Entity::Broken, Entity::Buffer));
+        buffer
     }
 
     pub(super) fn error<T>(&mut self, r: Lowered<T>) -> Option<T> {
-        self.cx.diags.ok(r)
+        self.cx.keep(r)
     }
 
     /// Statements in order; a let takes the rest as its body.
@@ -165,8 +165,9 @@ impl TirLower<'_, '_> {
                 continue;
             }
             let lowered = self.stmt(s);
-            if let Some(Some(s)) = self.error(lowered) {
-                out.push(s);
+            match self.error(lowered) {
+                Some(s) => out.extend(s),
+                None => self.recover(s),
             }
         }
         self.lets = outer;
@@ -174,6 +175,17 @@ impl TirLower<'_, '_> {
             before.push(Stmt::Let(Box::new(LetStmt { var, value, body })));
             Stmt::seq(before)
         })
+    }
+
+    /// Defines what a failed declaration would have defined.
+    fn recover(&mut self, s: &Surface) {
+        if let StmtKind::Assign { target, .. } = &s.kind {
+            for t in target.items().unwrap_or(std::slice::from_ref(target)) {
+                if let Some(n) = t.name().filter(|n| self.cx.scope.declared(n).is_none()) {
+                    self.cx.scope.define(n, Entity::Broken, t.span);
+                }
+            }
+        }
     }
 
     /// Statements in a frame of their own.
@@ -189,8 +201,7 @@ impl TirLower<'_, '_> {
         let lowered = self.cx.number(value);
         let v = self.error(lowered);
         let Some(v) = v else {
-            // The name is known all the same: its uses are not errors of their own.
-            self.cx.define(&ident, Entity::Prim(Var::new(ident.name.clone(), DType::I32)));
+            self.cx.define(&ident, Entity::Broken);
             return None;
         };
         let Some(a) = annotation else { return Some((ident, v)) };
@@ -260,6 +271,9 @@ impl TirLower<'_, '_> {
         let lanes = indices.last().map_or(1, |i| i.dtype().lanes);
         let want = buffer.dtype.with_lanes(buffer.dtype.lanes.saturating_mul(lanes));
         if v.dtype() != want {
+            if let (PrimKind::Int(i), true) = (v.kind(), want.is_integer()) {
+                self.cx.int(want.scalar(), i128::from(*i), value.span)?;
+            }
             let literal = matches!(v.kind(), PrimKind::Int(_) | PrimKind::Float(_)) || v.as_int().is_some();
             if literal || v.dtype() == want.scalar() {
                 v = v.cast(want);

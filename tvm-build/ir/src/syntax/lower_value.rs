@@ -65,7 +65,9 @@ impl RelaxLower<'_, '_> {
             ExprKind::Name(n) => match self.resolve(n, e.span)? {
                 Entity::Relax(v) => Leaf::Var(v),
                 Entity::Prim(v) => Leaf::Prim(v.expr()),
-                Entity::Module => return Err(Diag::error(e.span, format!("`{n}` is the module, not a value"))),
+                Entity::Module | Entity::Broken => {
+                    return Err(Diag::error(e.span, format!("`{n}` is the module, not a value")));
+                }
                 Entity::Buffer(_) | Entity::Handle(_) => {
                     return Err(Diag::error(e.span, format!("`{n}` is not a graph-level value")));
                 }
@@ -75,7 +77,15 @@ impl RelaxLower<'_, '_> {
             }
             ExprKind::Attr(base, name) => match self.module_member(base)? {
                 true => self.global(name, e.span)?,
-                false => return Err(Diag::error(e.span, format!("`{}` is not a value", e.path().unwrap_or_default()))),
+                false => {
+                    return Err(Diag::error(
+                        e.span,
+                        match e.path() {
+                            Some(path) => format!("`{path}` is not a value"),
+                            None => format!("a value has no attribute `{name}`"),
+                        },
+                    ));
+                }
             },
             ExprKind::Index(base, items) => match metadata_kind(base) {
                 Some(_) => Leaf::Const(self.metadata(items, e.span)?),
@@ -247,7 +257,7 @@ impl RelaxLower<'_, '_> {
         let info = match self.leaf_info(&leaf) {
             StructInfo::Tuple(fields) => match fields.get(index) {
                 Some(f) => f.clone(),
-                None => return Err(Diag::error(span, format!("field {index} of a tuple of {}", fields.len()))),
+                None => return Err(Diag::error(span, format!("a tuple of {} has no field {index}", fields.len()))),
             },
             StructInfo::Object => StructInfo::Object,
             other => {
@@ -345,7 +355,8 @@ impl RelaxLower<'_, '_> {
                 let mut map = BTreeMap::new();
                 if let Some(params) = &f.params {
                     if params.len() != args.len() {
-                        let d = format!("{} arguments given, the function takes {}", args.len(), params.len());
+                        let s = if args.len() == 1 { "" } else { "s" };
+                        let d = format!("{} argument{s} given, the function takes {}", args.len(), params.len());
                         return Err(Diag::error(span, d));
                     }
                     for (p, a) in params.iter().zip(&args) {

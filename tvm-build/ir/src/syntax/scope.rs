@@ -24,6 +24,8 @@ pub(super) enum Entity {
     Handle(usize),
     /// The module itself (`cls = Module`).
     Module,
+    /// What a statement in error would have defined: its uses are not errors of their own.
+    Broken,
 }
 
 /// Frames of names, innermost last. The second frame is the function's.
@@ -112,10 +114,22 @@ pub(super) struct Lower<'a> {
 }
 
 impl Lower<'_> {
+    /// The value of a result; its error is recorded, unless it follows from one recorded before.
+    pub(super) fn keep<T>(&mut self, r: Result<T, Diag>) -> Option<T> {
+        r.map_err(|d| {
+            if d != consequence() {
+                self.diags.push(d);
+            }
+        })
+        .ok()
+    }
+
     /// What a name stands for, or an error with a suggestion.
     pub(super) fn resolve(&mut self, name: &Name, span: Span) -> Result<Entity, Diag> {
-        if let Some(e) = self.scope.lookup(name, span) {
-            return Ok(e);
+        match self.scope.lookup(name, span) {
+            Some(Entity::Broken) => return Err(consequence()),
+            Some(e) => return Ok(e),
+            None => {}
         }
         let d = Diag::error(span, format!("undefined name `{name}`"));
         Err(suggest(d, name, self.scope.names().map(Name::as_str)))
@@ -132,9 +146,18 @@ impl Lower<'_> {
     }
 }
 
+/// An error that follows from another one, and is not shown.
+fn consequence() -> Diag {
+    Diag::error(Span::NONE, "")
+}
+
 /// Adds "did you mean" when a candidate is close.
 pub(super) fn suggest<'n>(d: Diag, name: &str, candidates: impl Iterator<Item = &'n str>) -> Diag {
-    let limit = if name.len() <= 3 { 1 } else { 2 };
+    let limit = match name.len() {
+        0 | 1 => return d,
+        2 => 1,
+        _ => 2,
+    };
     let best = candidates
         .filter(|c| c.len().abs_diff(name.len()) <= limit)
         .map(|c| (distance(name, c), c))
@@ -146,20 +169,23 @@ pub(super) fn suggest<'n>(d: Diag, name: &str, candidates: impl Iterator<Item = 
     }
 }
 
-/// Edit distance of short names.
+/// Edit distance of short names; two letters swapped are one edit.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let mut cost = (last[j] + usize::from(a[i] != b[j])).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                cost = cost.min(before[j - 1] + 1);
+            }
+            row.push(cost);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 /// The arguments of a call, taken by position or name; [`Args::finish`] reports what nobody took.
@@ -213,7 +239,8 @@ impl<'a> Args<'a> {
     pub(super) fn finish(self) -> Result<(), Diag> {
         if let Some(e) = self.positional.get(self.next) {
             let (n, given) = (self.next, self.positional.len());
-            return Err(Diag::error(e.span, format!("{}: {given} arguments given, at most {n} expected", self.what)));
+            let s = if given == 1 { "" } else { "s" };
+            return Err(Diag::error(e.span, format!("{}: {given} argument{s} given, at most {n} expected", self.what)));
         }
         match self.keywords.iter().find(|k| !self.taken.contains(&k.name.as_str())) {
             Some(k) => {

@@ -1,5 +1,6 @@
 //! Round trips, both dialects, and errors.
 
+mod errors;
 mod fuzz;
 mod roundtrip;
 
