@@ -17,4 +17,5 @@ mod samples;
 pub mod schedule;
 pub mod tir_tools;
 pub mod toolchain;
+pub mod vm;
 pub mod weights;

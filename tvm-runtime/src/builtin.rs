@@ -67,6 +67,10 @@ builtins! {
     VIEW "view" (tensor, offset, shape, dtype) view;
     /// Copies the elements of a tensor to one of the same dtype and number of elements; no value.
     COPY_TENSOR "copy_tensor" (from, to) copy_tensor;
+    /// Sets every byte of a tensor; no value. Programs made to find uses of freed memory fill it so.
+    FILL "fill" (tensor, byte) fill;
+    /// Fails when an integer is above `most`, the bound that memory was planned for; gives the integer.
+    AT_MOST "at_most" (value, most, symbol) at_most;
     /// The first element of a tensor as `Int`, `Bool` or `Float`.
     READ_SCALAR "read_scalar" (tensor) |f, a| { let t = f.tensor(arg(a, 0))?; f.element(t, 0) };
     /// Puts values into registers from `first` on; gives the tuple.
@@ -193,6 +197,23 @@ fn copy_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (from, to) = (f.tensor(arg(a, 0))?, f.tensor(arg(a, 1))?);
     f.copy_elements(from, to)?;
     Ok(Value::None)
+}
+
+fn fill(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (tensor, byte) = (f.tensor(arg(a, 0))?, f.int(arg(a, 1))?);
+    f.fill_elements(tensor, byte as u8)?;
+    Ok(Value::None)
+}
+
+fn at_most(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (found, most) = (f.int(arg(a, 0))?, f.int(arg(a, 1))?);
+    let Constant::Param(symbol) = f.constant(arg(a, 2))? else {
+        return Err(f.malformed("at_most needs the symbol's name"));
+    };
+    if found > most {
+        return Err(f.fail(Error::AboveBound { symbol: symbol.name, most, found }));
+    }
+    Ok(Value::Int(found))
 }
 
 fn make_tuple(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {

@@ -34,6 +34,8 @@ pub enum Error {
     WrongDim { argument: &'static str, axis: usize, expected: i64, found: i64 },
     /// Another extent than the value that `symbol` was bound to before.
     WrongSymbol { argument: &'static str, axis: usize, symbol: &'static str, bound: i64, found: i64 },
+    /// A symbol's value above the bound that memory was planned for.
+    AboveBound { symbol: &'static str, most: i64, found: i64 },
     /// An extent below zero, or more elements than memory can hold.
     BadShape { argument: &'static str },
     /// A buffer with another number of elements than its shape says.
@@ -79,6 +81,9 @@ impl fmt::Display for Error {
             }
             Error::WrongSymbol { argument, axis, symbol, bound, found } => {
                 write!(f, "`{argument}` must have extent {symbol} = {bound} on axis {axis}, found {found}")
+            }
+            Error::AboveBound { symbol, most, found } => {
+                write!(f, "{symbol} must be at most {most}, found {found}")
             }
             Error::BadShape { argument } => {
                 write!(f, "the shape of `{argument}` has a negative extent or too many elements")

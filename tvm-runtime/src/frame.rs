@@ -164,6 +164,14 @@ impl Frame<'_> {
         unsafe { to.data.copy_from(from.data, count * from.dtype.bytes()) };
         Ok(())
     }
+
+    /// Sets the bytes of a tensor.
+    pub(crate) fn fill_elements(&mut self, tensor: TensorRef, byte: u8) -> Result<(), Fail> {
+        let count = self.elements(tensor.shape)?;
+        // SAFETY: it holds `count` elements of this type, in memory that the program writes.
+        unsafe { tensor.data.write_bytes(byte, count * tensor.dtype.bytes()) };
+        Ok(())
+    }
 }
 
 fn tensor(data: *mut u8, ty: TensorType) -> Value {

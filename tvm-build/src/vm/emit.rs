@@ -1,0 +1,448 @@
+//! From steps and a memory plan to the VM's table.
+
+use super::dtype::run_dtype;
+use super::linear::{Linear, Origin, Step, StorageId, TensorId, Val};
+use super::plan::{Place, Placement, bounds_of};
+use super::table::{Constants, leak, leak_str, tensor_type};
+use std::collections::BTreeMap;
+use tvm_ir::arith::Analyzer;
+use tvm_ir::diag::Diag;
+use tvm_ir::ops::show_dims;
+use tvm_ir::prim::{PrimExpr, Var};
+use tvm_ir::relax::{Dims, StructInfo};
+use tvm_runtime::builtin::{self, Builtin};
+use tvm_runtime::{Callee, Constant, DType, Dim, FrameSize, Function, Instr, Operand, Param, Reg, Type, VOID};
+
+/// Byte that freed memory is filled with on request.
+pub(super) const POISON: i64 = 0xCB;
+
+/// Emits one function; `done` are those before it in the program, `workspace` the most scratch memory of its kernels.
+pub(super) fn emit(
+    lin: &Linear,
+    placement: &Placement,
+    constants: &mut Constants,
+    done: &[Function],
+    workspace: usize,
+    poison: bool,
+) -> Result<Function, Diag> {
+    let mut e = Emitter {
+        lin,
+        placement,
+        constants,
+        analyzer: bounds_of(lin),
+        registers: 0,
+        heap: 0,
+        scope: Scope::default(),
+        code: Vec::new(),
+        at: 0,
+        poison,
+        unchecked: Vec::new(),
+    };
+    for _ in 0..lin.params.len() + lin.outs.len() {
+        e.register()?;
+    }
+    let (params, outs) = e.signature()?;
+    e.steps(&lin.steps)?;
+    e.code.push(Instr::Ret(Operand::None));
+    let arena_bytes = usize::try_from(placement.plan.arena_bytes)
+        .map_err(|_| Diag::error(lin.span, format!("the arena of {} is too large", lin.name)))?;
+    let mut function = Function {
+        name: leak_str(&lin.name),
+        params,
+        outs,
+        registers: e.registers,
+        heap: e.heap,
+        arena_bytes,
+        workspace_bytes: workspace,
+        frame: FrameSize::default(),
+        code: leak(e.code),
+    };
+    function.frame = function.required_frame(done);
+    Ok(function)
+}
+
+/// What is in registers at a point of the code.
+#[derive(Clone, Default)]
+pub(super) struct Scope {
+    pub(super) symbols: BTreeMap<Var, Reg>,
+    pub(super) exprs: Vec<(PrimExpr, Operand)>,
+    tensors: BTreeMap<StorageId, Operand>,
+}
+
+pub(super) struct Emitter<'a> {
+    pub(super) lin: &'a Linear,
+    pub(super) placement: &'a Placement,
+    pub(super) constants: &'a mut Constants,
+    pub(super) analyzer: Analyzer,
+    registers: u16,
+    heap: u16,
+    pub(super) scope: Scope,
+    code: Vec<Instr>,
+    at: usize,
+    poison: bool,
+    /// Bounds to check of symbolic variables that were just bound.
+    pub(super) unchecked: Vec<(&'static str, Reg, i64)>,
+}
+
+impl Emitter<'_> {
+    /// A new register.
+    pub(super) fn register(&mut self) -> Result<Reg, Diag> {
+        let reg = self.registers;
+        self.registers += 1;
+        if self.registers == VOID {
+            return Err(self.fail("needs more than 65534 registers".into()).help("split it into functions"));
+        }
+        Ok(reg)
+    }
+
+    pub(super) fn fail(&self, what: String) -> Diag {
+        Diag::error(self.lin.span, format!("function {} {what}", self.lin.name))
+    }
+
+    fn push(&mut self, dst: Reg, callee: Callee, args: Vec<Operand>) {
+        self.code.push(Instr::Call { dst, callee, args: leak(args) });
+    }
+
+    /// Calls a builtin for its value.
+    pub(super) fn builtin(&mut self, b: &'static Builtin, args: Vec<Operand>) -> Result<Operand, Diag> {
+        let dst = self.register()?;
+        self.push(dst, Callee::Builtin(b), args);
+        Ok(Operand::Reg(dst))
+    }
+
+    /// Calls a builtin for its effect.
+    pub(super) fn run(&mut self, b: &'static Builtin, args: Vec<Operand>) {
+        self.push(VOID, Callee::Builtin(b), args);
+    }
+
+    fn steps(&mut self, steps: &[Step]) -> Result<(), Diag> {
+        for step in steps {
+            let at = self.at;
+            self.at += 1;
+            self.step(step, at)?;
+            if !matches!(step, Step::If { .. }) {
+                self.free(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills what is dead after the step, when that is asked for.
+    fn free(&mut self, at: usize) -> Result<(), Diag> {
+        if !self.poison {
+            return Ok(());
+        }
+        for s in self.placement.freed.get(&at).cloned().unwrap_or_default() {
+            let tensor = self.memory(s)?;
+            self.run(&builtin::FILL, vec![tensor, Operand::Imm(POISON)]);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step, at: usize) -> Result<(), Diag> {
+        match step {
+            Step::Kernel { kernel, args, outs, scalars, .. } => {
+                let buffers = args.iter().chain(outs).map(|t| self.memory(self.lin.storage_of(*t)));
+                let mut operands = buffers.collect::<Result<Vec<_>, _>>()?;
+                for s in scalars {
+                    operands.push(self.eval(s)?);
+                }
+                self.push(VOID, Callee::Kernel(*kernel), operands);
+            }
+            Step::Function { callee, args, outs } => {
+                let operands = self.operands(args, outs)?;
+                self.push(VOID, Callee::Function(*callee), operands);
+            }
+            Step::Extern { callee, args, outs } => {
+                let operands = self.operands(args, outs)?;
+                self.push(VOID, Callee::Extern(*callee), operands);
+            }
+            Step::Copy { from, to } => {
+                let (from, to) = (self.lin.storage_of(*from), self.lin.storage_of(*to));
+                let operands = vec![self.memory(from)?, self.memory(to)?];
+                self.run(&builtin::COPY_TENSOR, operands);
+            }
+            Step::MatchCast { value, info, name, span } => {
+                self.match_cast(value, info, name).map_err(|d| d.at(*span))?;
+            }
+            Step::If { cond, then, otherwise } => {
+                let cond = match cond {
+                    Val::Tensor(t) => self.memory(self.lin.storage_of(*t))?,
+                    Val::Prim(e) => self.eval(e)?,
+                    _ => return Err(self.fail("has a condition that is no truth value".into())),
+                };
+                let outer = self.scope.clone();
+                let test = self.code.len();
+                self.code.push(Instr::Goto(0));
+                self.free(at)?;
+                self.steps(then)?;
+                let jump = self.code.len();
+                self.code.push(Instr::Goto(0));
+                self.scope = outer.clone();
+                let otherwise_at = self.target()?;
+                self.free(at)?;
+                self.steps(otherwise)?;
+                self.scope = outer;
+                let end = self.target()?;
+                self.code[test] = Instr::If { cond, otherwise: otherwise_at };
+                self.code[jump] = Instr::Goto(end);
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&self) -> Result<u32, Diag> {
+        u32::try_from(self.code.len()).map_err(|_| self.fail("has too many instructions".into()))
+    }
+
+    fn operands(&mut self, args: &[Val], outs: &[TensorId]) -> Result<Vec<Operand>, Diag> {
+        let values = args.iter().flat_map(Val::flat).chain(outs.iter().map(|t| Val::Tensor(*t)));
+        values.map(|v| self.value(&v)).collect()
+    }
+
+    /// The operand of a value, a tensor with its own shape.
+    pub(super) fn value(&mut self, value: &Val) -> Result<Operand, Diag> {
+        match value {
+            Val::Tensor(t) => self.tensor(*t),
+            Val::Prim(e) => self.eval(e),
+            Val::Shape(dims) => self.shape(dims),
+            Val::RunShape(reg) => Ok(Operand::Reg(*reg)),
+            Val::Tuple(_) => Err(self.fail("uses a tuple as one value".into())),
+        }
+    }
+
+    /// A storage as the tensor it was made for.
+    fn memory(&mut self, s: StorageId) -> Result<Operand, Diag> {
+        let storage = &self.lin.storages[s];
+        let place = self.placement.places.get(&s);
+        match (storage.origin, place) {
+            (Origin::Param(reg), _) => Ok(Operand::Reg(reg)),
+            (Origin::Out(i), _) => Ok(Operand::Out(i)),
+            (Origin::Weight(_), _) | (Origin::Made, None) => self.typed(s, storage.tensor),
+            (Origin::Made, Some(_)) if self.fixed(storage.tensor).is_some() => self.typed(s, storage.tensor),
+            (Origin::Made, Some(place)) => {
+                if let Some(known) = self.scope.tensors.get(&s) {
+                    return Ok(*known);
+                }
+                let offset = match place {
+                    Place::Arena(offset) => Operand::Imm(i64::try_from(*offset).unwrap_or(i64::MAX)),
+                    Place::Dynamic(region) => {
+                        let e = self.placement.plan.region_offset(*region);
+                        self.eval(&e)?
+                    }
+                    Place::Out(i) => return Ok(Operand::Out(*i)),
+                };
+                let (dtype, dims) = self.run_type(storage.tensor)?;
+                let args = vec![offset, self.shape(&dims)?, self.constants.dtype(dtype)?];
+                let tensor = self.builtin(&builtin::ALLOC_TENSOR, args)?;
+                self.scope.tensors.insert(s, tensor);
+                Ok(tensor)
+            }
+        }
+    }
+
+    /// Dtype and dimensions as the run time sees them: bytes, where only kernels know the elements.
+    fn run_type(&self, t: TensorId) -> Result<(DType, Vec<PrimExpr>), Diag> {
+        let tensor = &self.lin.tensors[t];
+        let (Some(dims), Some(dtype)) = (&tensor.dims, tensor.dtype) else {
+            return Err(self.fail(format!("makes {}, whose type is not known", tensor.name)));
+        };
+        Ok(match run_dtype(dtype) {
+            Some(run) => (run, dims.clone()),
+            None => (DType::U8, vec![super::plan::size_of(self.lin, t, &self.analyzer)?.expr]),
+        })
+    }
+
+    /// The dimensions of a tensor of fixed shape.
+    fn fixed(&self, t: TensorId) -> Option<Vec<i64>> {
+        self.lin.tensors[t].dims.as_ref()?.iter().map(PrimExpr::as_int).collect()
+    }
+
+    /// A constant operand: the bytes of a storage with the type of a tensor of fixed shape.
+    fn typed(&mut self, s: StorageId, t: TensorId) -> Result<Operand, Diag> {
+        let tensor = &self.lin.tensors[t];
+        let ty = self.fixed(t).and_then(|dims| tensor_type(tensor.dtype?, &dims));
+        let Some(ty) = ty else { return Err(self.fail(format!("uses {}, whose type is not known", tensor.name))) };
+        let constant = match (self.lin.storages[s].origin, self.placement.places.get(&s)) {
+            (Origin::Weight(offset), _) => Constant::Weight { offset, ty },
+            (_, Some(Place::Arena(offset))) => {
+                let offset = usize::try_from(*offset).map_err(|_| self.fail("needs too much memory".into()))?;
+                Constant::Arena { offset, ty }
+            }
+            _ => return Err(self.fail(format!("uses {}, which has no place in memory", tensor.name))),
+        };
+        self.constants.add(constant)
+    }
+
+    /// A tensor with its own type.
+    fn tensor(&mut self, t: TensorId) -> Result<Operand, Diag> {
+        let s = self.lin.storage_of(t);
+        let (own, base) = (&self.lin.tensors[t], &self.lin.tensors[self.lin.storages[s].tensor]);
+        if own.dims.is_none() || own.dims == base.dims {
+            return self.memory(s);
+        }
+        let placed = matches!(self.placement.places.get(&s), Some(Place::Arena(_)));
+        let constant = matches!(self.lin.storages[s].origin, Origin::Weight(_)) || placed;
+        if constant && self.fixed(t).is_some() {
+            return self.typed(s, t);
+        }
+        let dims = own.dims.clone().unwrap_or_default();
+        let args = vec![self.memory(s)?, self.shape(&dims)?];
+        self.builtin(&builtin::RESHAPE, args)
+    }
+
+    fn shape(&mut self, dims: &[PrimExpr]) -> Result<Operand, Diag> {
+        if let Some(fixed) = dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<i64>>>() {
+            return self.constants.shape(&fixed);
+        }
+        let slot = self.heap;
+        self.heap = u16::try_from(dims.len())
+            .ok()
+            .and_then(|rank| self.heap.checked_add(rank))
+            .ok_or_else(|| self.fail("makes too many shapes".into()))?;
+        let mut args = vec![Operand::Imm(i64::from(slot))];
+        for d in dims {
+            args.push(self.eval(d)?);
+        }
+        self.builtin(&builtin::MAKE_SHAPE, args)
+    }
+
+    /// Parameters and outputs with what the VM checks on entry; compound extents are checked by the first instructions.
+    fn signature(&mut self) -> Result<(&'static [Param], &'static [Param]), Diag> {
+        let (mut params, mut outs, mut later) = (Vec::new(), Vec::new(), Vec::new());
+        let lin = self.lin;
+        for (i, p) in lin.params.iter().enumerate() {
+            let info = match (&p.scalar, &p.info) {
+                (Some(e), StructInfo::Prim(d, _)) => StructInfo::Prim(*d, Some(e.clone())),
+                _ => p.info.clone(),
+            };
+            let (param, complete) = self.entry(&p.name, &info, i)?;
+            params.push(param);
+            if !complete {
+                later.push((Operand::Reg(i as Reg), p.name.clone(), info));
+            }
+        }
+        for (i, o) in lin.outs.iter().enumerate() {
+            let info = StructInfo::tensor(o.dims.clone(), o.dtype);
+            let (param, complete) = self.entry(&o.name, &info, lin.params.len() + i)?;
+            outs.push(param);
+            if !complete {
+                later.push((Operand::Out(i as u16), o.name.clone(), info));
+            }
+        }
+        for (operand, name, info) in later {
+            let param = self
+                .checked(&name, &info, &mut |d| d.fail(format!("has an extent of {name} that no parameter tells")))?;
+            let ty = self.constants.param(param)?;
+            self.run(&builtin::MATCH_CAST, vec![operand, ty]);
+        }
+        self.check_bounds()?;
+        Ok((leak(params), leak(outs)))
+    }
+
+    /// The type of a parameter or output that holds on entry, and whether it says all.
+    fn entry(&mut self, name: &str, info: &StructInfo, reg: usize) -> Result<(Param, bool), Diag> {
+        let mut complete = true;
+        let ty = match info {
+            StructInfo::Tensor(t) => {
+                let dtype = match t.dtype {
+                    Some(d) => Some(run_dtype(d).ok_or_else(|| {
+                        self.fail(format!("has the parameter or output {name} of {d}, which entry points cannot take"))
+                            .help("cast it inside of the model")
+                    })?),
+                    None => None,
+                };
+                Type::Tensor { dtype, shape: self.bind_dims(&t.dims, &mut complete)? }
+            }
+            StructInfo::Shape(dims) => Type::Shape(self.bind_dims(dims, &mut complete)?),
+            StructInfo::Prim(d, e) if d.is_float() => {
+                self.bind_scalar(e.as_ref(), reg);
+                Type::Float
+            }
+            StructInfo::Prim(d, e) if d.is_bool() => {
+                self.bind_scalar(e.as_ref(), reg);
+                Type::Bool
+            }
+            StructInfo::Prim(_, e) => Type::Int(match e {
+                Some(e) => self.bind_dim(e, &mut complete)?,
+                None => Dim::Any,
+            }),
+            _ => Type::Any,
+        };
+        Ok((Param { name: leak_str(name), ty }, complete))
+    }
+
+    /// A float or bool parameter: its register is the variable.
+    fn bind_scalar(&mut self, e: Option<&PrimExpr>, reg: usize) {
+        if let (Some(v), Ok(reg)) = (e.and_then(PrimExpr::as_var), Reg::try_from(reg)) {
+            self.scope.symbols.insert(v.clone(), reg);
+        }
+    }
+
+    pub(super) fn bind_dims(&mut self, dims: &Dims, complete: &mut bool) -> Result<Option<&'static [Dim]>, Diag> {
+        Ok(match dims {
+            Dims::Unknown => None,
+            Dims::Rank(n) => Some(leak(vec![Dim::Any; *n])),
+            Dims::Known(dims) => {
+                let dims = dims.iter().map(|d| self.bind_dim(d, complete)).collect::<Result<_, _>>()?;
+                Some(leak(dims))
+            }
+        })
+    }
+
+    /// What is checked of an extent without computing anything; a new variable is bound.
+    pub(super) fn bind_dim(&mut self, e: &PrimExpr, complete: &mut bool) -> Result<Dim, Diag> {
+        if let Some(v) = e.as_int() {
+            return Ok(Dim::Imm(v));
+        }
+        if let Some(v) = e.as_var() {
+            let name = leak_str(v.name());
+            if let Some(reg) = self.scope.symbols.get(v) {
+                return Ok(Dim::Same(*reg, name));
+            }
+            let reg = self.register()?;
+            self.scope.symbols.insert(v.clone(), reg);
+            if let Some((_, most)) = self.lin.bounds.iter().find(|(n, _)| n == v.name()) {
+                self.unchecked.push((name, reg, *most));
+            }
+            return Ok(Dim::Bind(reg, name));
+        }
+        *complete = false;
+        Ok(Dim::Any)
+    }
+
+    /// The type of a value all of whose extents can be computed.
+    pub(super) fn checked(
+        &mut self,
+        name: &str,
+        info: &StructInfo,
+        unknown: &mut dyn FnMut(&Self) -> Diag,
+    ) -> Result<Param, Diag> {
+        let mut dim = |this: &mut Self, e: &PrimExpr| -> Result<Dim, Diag> {
+            if !tvm_ir::prim::free_vars(e).iter().all(|v| this.scope.symbols.contains_key(v)) {
+                return Err(unknown(this));
+            }
+            Ok(match this.eval(e)? {
+                Operand::Imm(v) => Dim::Imm(v),
+                Operand::Reg(reg) => {
+                    Dim::Same(reg, leak_str(show_dims(std::slice::from_ref(e)).trim_matches(['(', ')', ','])))
+                }
+                _ => Dim::Any,
+            })
+        };
+        let mut dims = |this: &mut Self, d: &Dims| -> Result<Option<&'static [Dim]>, Diag> {
+            match d {
+                Dims::Known(d) => Ok(Some(leak(d.iter().map(|e| dim(this, e)).collect::<Result<_, _>>()?))),
+                Dims::Rank(n) => Ok(Some(leak(vec![Dim::Any; *n]))),
+                Dims::Unknown => Ok(None),
+            }
+        };
+        let ty = match info {
+            StructInfo::Tensor(t) => Type::Tensor { dtype: t.dtype.and_then(run_dtype), shape: dims(self, &t.dims)? },
+            StructInfo::Shape(d) => Type::Shape(dims(self, d)?),
+            StructInfo::Prim(d, Some(e)) if d.is_integer() => Type::Int(dim(self, e)?),
+            _ => Type::Any,
+        };
+        Ok(Param { name: leak_str(name), ty })
+    }
+}

@@ -1,0 +1,231 @@
+//! A Relax function as steps over storages: the form in which memory is planned and code is emitted.
+//!
+//! Tuples are taken apart here and exist nowhere later. Tensors that are the same memory (leaf copies, fields of
+//! tuples, reshapes) share a storage. Steps are in execution order; the branches of a conditional are nested.
+
+use tvm_ir::dtype::DType;
+use tvm_ir::name::Name;
+use tvm_ir::prim::{PrimExpr, Var};
+use tvm_ir::relax::StructInfo;
+use tvm_ir::span::Span;
+use tvm_runtime::Reg;
+
+/// Index into [`Linear::tensors`].
+pub(super) type TensorId = usize;
+/// Index into [`Linear::storages`].
+pub(super) type StorageId = usize;
+
+/// A function, taken apart.
+#[derive(Debug)]
+pub(super) struct Linear {
+    pub(super) name: Name,
+    pub(super) span: Span,
+    /// Parameters, tuples flattened: registers in order.
+    pub(super) params: Vec<ParamSlot>,
+    /// Tensors that the caller provides room for.
+    pub(super) outs: Vec<OutSlot>,
+    pub(super) tensors: Vec<Tensor>,
+    pub(super) storages: Vec<Storage>,
+    pub(super) steps: Vec<Step>,
+    /// Upper bounds of symbolic variables by name.
+    pub(super) bounds: Vec<(Name, i64)>,
+}
+
+/// A parameter that is no tuple.
+#[derive(Debug)]
+pub(super) struct ParamSlot {
+    pub(super) name: String,
+    pub(super) info: StructInfo,
+    /// What holds the value of a scalar: its symbolic value, or a variable made for it.
+    pub(super) scalar: Option<PrimExpr>,
+}
+
+/// An output.
+#[derive(Debug)]
+pub(super) struct OutSlot {
+    pub(super) name: String,
+    pub(super) dims: Vec<PrimExpr>,
+    pub(super) dtype: DType,
+}
+
+/// A tensor: a type over a storage.
+#[derive(Clone, Debug)]
+pub(super) struct Tensor {
+    pub(super) name: Name,
+    /// `None` where dimensions are known at run time only.
+    pub(super) dims: Option<Vec<PrimExpr>>,
+    pub(super) dtype: Option<DType>,
+    pub(super) storage: StorageId,
+}
+
+/// Memory of one or more tensors.
+#[derive(Clone, Debug)]
+pub(super) struct Storage {
+    pub(super) origin: Origin,
+    /// The tensor it was made for.
+    pub(super) tensor: TensorId,
+    /// It is the same memory as another one.
+    pub(super) merged: Option<StorageId>,
+}
+
+/// Where memory comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// The caller's, read only.
+    Param(Reg),
+    /// The weights, at a byte offset.
+    Weight(usize),
+    /// The caller's output.
+    Out(u16),
+    /// To be planned.
+    Made,
+}
+
+/// What a Relax variable stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Val {
+    Tensor(TensorId),
+    Tuple(Vec<Val>),
+    Shape(Vec<PrimExpr>),
+    /// A shape whose dimensions are known at run time only, in a register.
+    RunShape(Reg),
+    Prim(PrimExpr),
+}
+
+/// A step.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A kernel reads `args` and writes `outs`.
+    Kernel {
+        kernel: u16,
+        /// Buffers in order of the kernel's parameters: `args`, then `outs`.
+        args: Vec<TensorId>,
+        outs: Vec<TensorId>,
+        scalars: Vec<PrimExpr>,
+        /// `(output, argument)` pairs that may be the same memory, by the PrimFunc.
+        inplace: Vec<(usize, usize)>,
+    },
+    /// A Relax function, by its index in the program.
+    Function { callee: u16, args: Vec<Val>, outs: Vec<TensorId> },
+    /// A function of the user's program, by its index among the externs.
+    Extern { callee: u16, args: Vec<Val>, outs: Vec<TensorId> },
+    /// Copies elements.
+    Copy { from: TensorId, to: TensorId },
+    /// Compares a value with a type, binds the variables that are new.
+    MatchCast { value: Val, info: StructInfo, name: Name, span: Span },
+    /// A conditional.
+    If { cond: Val, then: Vec<Step>, otherwise: Vec<Step> },
+}
+
+impl Linear {
+    /// The storage that stands for all that are the same memory.
+    pub(super) fn root(&self, mut storage: StorageId) -> StorageId {
+        while let Some(next) = self.storages[storage].merged {
+            storage = next;
+        }
+        storage
+    }
+
+    /// The root storage of a tensor.
+    pub(super) fn storage_of(&self, tensor: TensorId) -> StorageId {
+        self.root(self.tensors[tensor].storage)
+    }
+
+    /// Where a tensor's memory comes from.
+    pub(super) fn origin_of(&self, tensor: TensorId) -> Origin {
+        self.storages[self.storage_of(tensor)].origin
+    }
+
+    /// A tensor over new memory.
+    pub(super) fn add(
+        &mut self,
+        name: Name,
+        dims: Option<Vec<PrimExpr>>,
+        dtype: Option<DType>,
+        origin: Origin,
+    ) -> TensorId {
+        let (tensor, storage) = (self.tensors.len(), self.storages.len());
+        self.tensors.push(Tensor { name, dims, dtype, storage });
+        self.storages.push(Storage { origin, tensor, merged: None });
+        tensor
+    }
+
+    /// The memory of a tensor under another type.
+    pub(super) fn view(
+        &mut self,
+        of: TensorId,
+        name: Name,
+        dims: Option<Vec<PrimExpr>>,
+        dtype: Option<DType>,
+    ) -> TensorId {
+        let storage = self.tensors[of].storage;
+        self.tensors.push(Tensor { name, dims, dtype, storage });
+        self.tensors.len() - 1
+    }
+
+    /// Calls `f` on every step with its position, in order; branches come after their conditional.
+    pub(super) fn visit_steps<'a>(&'a self, f: &mut dyn FnMut(usize, &'a Step)) {
+        fn go<'a>(steps: &'a [Step], at: &mut usize, f: &mut dyn FnMut(usize, &'a Step)) {
+            for step in steps {
+                f(*at, step);
+                *at += 1;
+                if let Step::If { then, otherwise, .. } = step {
+                    go(then, at, f);
+                    go(otherwise, at, f);
+                }
+            }
+        }
+        go(&self.steps, &mut 0, f);
+    }
+}
+
+impl Val {
+    /// Its tensors, in order.
+    pub(super) fn tensors(&self) -> Vec<TensorId> {
+        match self {
+            Val::Tensor(t) => vec![*t],
+            Val::Tuple(items) => items.iter().flat_map(Val::tensors).collect(),
+            Val::Shape(_) | Val::RunShape(_) | Val::Prim(_) => Vec::new(),
+        }
+    }
+
+    /// What it holds that is no tuple, in order.
+    pub(super) fn flat(&self) -> Vec<Val> {
+        match self {
+            Val::Tuple(items) => items.iter().flat_map(Val::flat).collect(),
+            other => vec![other.clone()],
+        }
+    }
+}
+
+impl Step {
+    /// Tensors read.
+    pub(super) fn reads(&self) -> Vec<TensorId> {
+        match self {
+            Step::Kernel { args, .. } => args.clone(),
+            Step::Function { args, .. } | Step::Extern { args, .. } => args.iter().flat_map(Val::tensors).collect(),
+            Step::Copy { from, .. } => vec![*from],
+            Step::MatchCast { value, .. } => value.tensors(),
+            Step::If { cond, .. } => cond.tensors(),
+        }
+    }
+
+    /// Tensors written.
+    pub(super) fn writes(&self) -> &[TensorId] {
+        match self {
+            Step::Kernel { outs, .. } | Step::Function { outs, .. } | Step::Extern { outs, .. } => outs,
+            Step::Copy { to, .. } => std::slice::from_ref(to),
+            Step::MatchCast { .. } | Step::If { .. } => &[],
+        }
+    }
+}
+
+/// The number of elements.
+pub(super) fn elements(dims: &[PrimExpr]) -> PrimExpr {
+    dims.iter().fold(PrimExpr::i64(1), |n, d| n * d.cast(DType::I64))
+}
+
+/// A fresh variable for a scalar parameter without a symbolic value.
+pub(super) fn scalar_var(name: &str, dtype: DType) -> PrimExpr {
+    Var::new(name, dtype).expr()
+}

@@ -1,0 +1,130 @@
+//! From a lowered module to the VM's program: static memory planning, instructions, and the generated Rust module.
+//!
+//! Relax functions are taken apart into steps over storages (`build`), storages get places in one arena (`plan`),
+//! steps become instructions (`emit`). Functions take tensors, shapes and scalars, tuples flattened; they write their
+//! results into outputs that the caller provides (destination passing), at every level.
+//!
+//! Only public functions and what they call are in the program, callees first.
+
+mod build;
+mod dtype;
+mod emit;
+mod linear;
+mod order;
+mod place;
+mod plan;
+mod program;
+mod reuse;
+pub mod rust;
+mod scalar;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use plan::{Place, Plan, Planned};
+pub use program::{EmittedProgram, Entry, EntryKind, EntryOut, EntryParam};
+
+use crate::lower::LoweredFunc;
+use crate::weights::Weights;
+use build::{KernelEntry, Program, linearize};
+use linear::{Linear, Step};
+use reuse::KernelFacts;
+use std::collections::BTreeMap;
+use table::Constants;
+use tvm_ir::diag::{Diag, Diags};
+use tvm_ir::lowered::Param;
+use tvm_ir::module::IRModule;
+use tvm_ir::span::Span;
+
+/// How programs are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Kernels may overwrite an argument that dies with the call, where their PrimFunc proves it safe.
+    pub reuse_in_place: bool,
+    /// Memory is filled with `0xCB` bytes as soon as the plan calls it free: results that change show a fault in the plan.
+    pub poison: bool,
+}
+
+impl Default for Options {
+    /// Reuse, no poison.
+    fn default() -> Options {
+        Options { reuse_in_place: true, poison: false }
+    }
+}
+
+/// A program and what belongs to it.
+pub struct Compiled {
+    /// The tables.
+    pub program: EmittedProgram,
+    /// The memory of each function, in the program's order.
+    pub plans: Vec<Plan>,
+    /// The constants, at the offsets that the program names.
+    pub weights: Weights,
+}
+
+/// Compiles the public Relax functions of a module whose bindings are `call_tir`, tuples, casts, conditionals and
+/// calls of Relax functions.
+///
+/// `kernels` are the module's PrimFuncs, lowered, in the order in which kernels are numbered. Where the plan lets two
+/// buffers of a kernel share memory, their pointers lose `noalias`: print the kernels afterwards.
+///
+/// Errors, each at its binding: function values and recursion, ops that are not lowered, results whose size is not
+/// known before the call, types that entry points cannot take.
+pub fn compile(module: &IRModule, kernels: &mut [LoweredFunc], options: &Options) -> Result<Compiled, Diags> {
+    let functions = order::callees_first(module)?;
+    let mut program =
+        Program { kernels: BTreeMap::new(), functions: BTreeMap::new(), externs: Vec::new(), weights: Weights::new() };
+    let facts: BTreeMap<&str, KernelFacts> =
+        module.prim_funcs().map(|(name, f)| (name.as_str(), KernelFacts::of(f))).collect();
+    for (i, lowered) in kernels.iter().enumerate() {
+        let index = u16::try_from(i).map_err(|_| Diag::error(Span::NONE, "a program has at most 65536 kernels"))?;
+        let facts = facts.get(lowered.name.as_str()).cloned().unwrap_or_default();
+        program.kernels.insert(&lowered.name, KernelEntry { index, lowered, facts });
+    }
+    let mut diags = Diags::new();
+    let mut constants = Constants::default();
+    let (mut done, mut plans, mut entries, mut aliased) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (name, f) in functions {
+        let made = linearize(&mut program, name, f).and_then(|lin| {
+            let placement = plan::plan(&lin, options)?;
+            let workspace = workspace(&lin, kernels)?;
+            let function = emit::emit(&lin, &placement, &mut constants, &done, workspace, options.poison)?;
+            Ok((lin, placement, function))
+        });
+        let Some((lin, placement, function)) = diags.ok(made.map_err(|d| d.at(f.span))) else { continue };
+        let index = u16::try_from(done.len()).map_err(|_| Diag::error(f.span, "too many functions"))?;
+        program.functions.insert(name, index);
+        if !f.is_private() {
+            entries.push(Entry::of(&lin, &placement.plan, usize::from(index)));
+        }
+        aliased.extend(placement.aliased);
+        plans.push(placement.plan);
+        done.push(function);
+    }
+    diags.into_result(())?;
+    let Program { externs, weights, .. } = program;
+    let program = EmittedProgram::new(done, constants, kernels, &externs, &weights, entries)?;
+    for (kernel, buffer) in aliased {
+        drop_noalias(kernels, usize::from(kernel), buffer);
+    }
+    Ok(Compiled { program, plans, weights })
+}
+
+/// The most scratch memory of the kernels a function calls.
+fn workspace(lin: &Linear, kernels: &[LoweredFunc]) -> Result<usize, Diag> {
+    let mut most = 0;
+    lin.visit_steps(&mut |_, step| {
+        if let Step::Kernel { kernel, .. } = step {
+            most = most.max(kernels.get(usize::from(*kernel)).map_or(0, |k| k.kernel.workspace));
+        }
+    });
+    usize::try_from(most).map_err(|_| Diag::error(lin.span, "a kernel needs more scratch memory than there can be"))
+}
+
+/// Another pointer may reach what this one does.
+fn drop_noalias(kernels: &mut [LoweredFunc], kernel: usize, buffer: usize) {
+    let param = kernels.get_mut(kernel).and_then(|k| k.kernel.params.get_mut(buffer));
+    if let Some(Param::Pointer { noalias, .. }) = param {
+        *noalias = false;
+    }
+}

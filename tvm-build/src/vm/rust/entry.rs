@@ -1,0 +1,393 @@
+//! Typed entry points.
+
+use super::RustOptions;
+use super::expr::extent;
+use super::names::{Identifiers, comment};
+use crate::vm::dtype::rust_type;
+use crate::vm::program::{EmittedProgram, Entry, EntryKind};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use tvm_ir::diag::Diag;
+use tvm_ir::ops::show_dims;
+use tvm_ir::prim::{PrimExpr, Var, visit};
+use tvm_ir::span::Span;
+use tvm_runtime::{Callee, DType, Function, Instr, Operand, builtin};
+
+/// Outputs of more bytes are not returned as arrays, which lie on the stack.
+const STACK_BYTES: i64 = 64 << 10;
+
+/// The methods of one public function.
+pub(super) fn print(
+    entry: &Entry,
+    program: &EmittedProgram,
+    options: &RustOptions,
+    ids: &mut Identifiers,
+) -> Result<String, Diag> {
+    let (name, into) = ids.fresh_pair(&entry.name);
+    let functions = program.tables().functions;
+    let Some(function) = functions.get(entry.function) else {
+        return Err(Diag::error(Span::NONE, format!("the program has no function {}", entry.name)));
+    };
+    let mut s = Signature::new(entry)?;
+    s.fallible |= !program.tables().messages.is_empty() || can_fail(functions, function);
+    let grows = options.heap && places_at_run_time(functions, function);
+    let mut text = String::new();
+    s.into_method(&mut text, &into, entry, function, grows);
+    let small = s.outs.iter().map(|o| o.bytes).try_fold(0i64, |n, b| n.checked_add(b?));
+    if small.is_some_and(|b| b <= STACK_BYTES) {
+        s.array_method(&mut text, &name, &into, entry);
+    } else if options.heap {
+        s.vec_method(&mut text, &name, entry, function, grows);
+    }
+    Ok(text)
+}
+
+/// A tensor that the caller provides room for.
+struct Out {
+    name: String,
+    label: String,
+    rust: &'static str,
+    zero: &'static str,
+    /// Elements, where fixed.
+    len: Option<i64>,
+    bytes: Option<i64>,
+    shape: String,
+}
+
+struct Signature {
+    /// `x: &[f32; 4]`
+    params: Vec<String>,
+    /// Names of `params`, to pass them on.
+    names: Vec<String>,
+    /// `Arg::input(x, &[4])`
+    args: Vec<String>,
+    outs: Vec<Out>,
+    fallible: bool,
+    /// A line about each parameter and output.
+    docs: Vec<String>,
+    out_docs: Vec<String>,
+    /// Rust expressions of symbolic variables.
+    vars: BTreeMap<Var, String>,
+    dynamic: Option<PrimExpr>,
+}
+
+impl Signature {
+    fn new(entry: &Entry) -> Result<Signature, Diag> {
+        let mut ids = Identifiers::new(&["args", "result", "needed"]);
+        let mut s = Signature {
+            params: Vec::new(),
+            names: Vec::new(),
+            args: Vec::new(),
+            outs: Vec::new(),
+            fallible: false,
+            docs: Vec::new(),
+            out_docs: Vec::new(),
+            vars: BTreeMap::new(),
+            dynamic: entry.dynamic_bytes.clone(),
+        };
+        let names: Vec<String> = entry.params.iter().map(|p| ids.fresh(&p.name)).collect();
+        for (p, name) in entry.params.iter().zip(&names) {
+            if let EntryKind::Int(Some(e)) = &p.kind {
+                if let Some(v) = e.as_var() {
+                    s.vars.insert(v.clone(), name.clone());
+                }
+            }
+        }
+        let mut symbols = Vec::new();
+        for v in symbols_of(entry) {
+            if !s.vars.contains_key(&v) {
+                let name = ids.fresh(v.name());
+                s.vars.insert(v.clone(), format!("dim({name})"));
+                symbols.push((name, v));
+            }
+        }
+        for (p, name) in entry.params.iter().zip(names) {
+            s.param(&p.name, name, &p.kind, &mut ids)?;
+        }
+        for (name, v) in symbols {
+            s.docs.push(format!("`{name}`: the extent {} of these shapes", comment(v.name())));
+            s.params.push(format!("{name}: usize"));
+            s.names.push(name);
+            s.fallible = true;
+        }
+        for o in &entry.outs {
+            let (rust, zero) = element(o.dtype, &o.name)?;
+            let len = fixed(&o.dims).and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
+            let bytes = len.and_then(|n| n.checked_mul(i64::try_from(o.dtype.bytes()).ok()?));
+            s.fallible |= len.is_none();
+            let (name, shape) = (ids.fresh(&o.name), s.shape(&o.name, &o.dims)?);
+            s.out_docs.push(format!("`{}`: {} {}", comment(&o.name), show_dims(&o.dims), o.dtype));
+            s.outs.push(Out { name, label: o.name.clone(), rust, zero, len, bytes, shape });
+        }
+        Ok(s)
+    }
+
+    fn param(&mut self, label: &str, name: String, kind: &EntryKind, ids: &mut Identifiers) -> Result<(), Diag> {
+        let what = match kind {
+            EntryKind::Tensor(None, _) => {
+                let m = format!("the dtype of parameter {label} is not known");
+                return Err(Diag::error(Span::NONE, m).help("declare it in the function's signature"));
+            }
+            EntryKind::Tensor(Some(d), Some(dims)) => {
+                let (rust, _) = element(*d, label)?;
+                let len = fixed(dims).and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
+                self.params.push(match len {
+                    Some(len) => format!("{name}: &[{rust}; {len}]"),
+                    None => format!("{name}: &[{rust}]"),
+                });
+                self.args.push(format!("Arg::input({name}, {})", self.shape(label, dims)?));
+                self.fallible |= len.is_none();
+                format!("{} {d}", show_dims(dims))
+            }
+            EntryKind::Tensor(Some(d), None) => {
+                let (rust, _) = element(*d, label)?;
+                let shape = ids.fresh(&format!("{name}_shape"));
+                self.params.push(format!("{name}: &[{rust}], {shape}: &[i64]"));
+                self.args.push(format!("Arg::input({name}, {shape})"));
+                self.names.push(name.clone());
+                self.names.push(shape.clone());
+                self.docs.push(format!("`{name}`: {d} in the shape `{shape}`"));
+                self.fallible = true;
+                return Ok(());
+            }
+            EntryKind::Shape(dims) => {
+                self.params.push(format!("{name}: &[i64]"));
+                self.args.push(format!("Arg::shape({name})"));
+                self.fallible = true;
+                dims.as_ref().map_or("a shape".into(), |d| format!("the shape {}", show_dims(d)))
+            }
+            EntryKind::Int(e) => {
+                self.params.push(format!("{name}: i64"));
+                self.args.push(format!("Arg::int({name})"));
+                self.fallible |= e.as_ref().is_some_and(|e| e.as_var().is_none());
+                "an integer".into()
+            }
+            EntryKind::Float => {
+                self.params.push(format!("{name}: f64"));
+                self.args.push(format!("Arg::float({name})"));
+                "a number".into()
+            }
+            EntryKind::Bool => {
+                self.params.push(format!("{name}: bool"));
+                self.args.push(format!("Arg::bool({name})"));
+                "a truth value".into()
+            }
+        };
+        self.docs.push(format!("`{name}`: {what}"));
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// `&[dim(n), 4]`
+    fn shape(&self, label: &str, dims: &[PrimExpr]) -> Result<String, Diag> {
+        let dims = dims.iter().map(|d| {
+            extent(d, &self.vars).ok_or_else(|| {
+                let m = format!("an extent of {label} in {} cannot be computed by an entry point", show_dims(dims));
+                Diag::error(Span::NONE, m).help("use +, -, *, and // or % by a positive constant")
+            })
+        });
+        Ok(format!("&[{}]", dims.collect::<Result<Vec<_>, _>>()?.join(", ")))
+    }
+
+    fn doc(&self, out: &mut String, first: &str, outs: &[String]) {
+        let _ = writeln!(out, "\n        /// {first}\n        ///");
+        for line in self.docs.iter().chain(outs) {
+            let _ = writeln!(out, "        /// - {line}");
+        }
+        if self.fallible {
+            let _ = writeln!(
+                out,
+                "        ///\n        /// # Errors\n        ///\n        /// Lengths or extents that do not fit each \
+                 other, and what the model itself checks; see [`Error`]."
+            );
+        }
+    }
+
+    /// The call itself, with what is due in the place of outputs.
+    fn call(&self, out: &mut String, entry: &Entry, f: &Function, outs: &[String], grows: bool) {
+        let args: Vec<&String> = self.args.iter().chain(outs).collect();
+        let storage = format!("Storage::<{}, {}, {}>::new()", f.frame.registers, f.frame.ints, f.frame.pointers);
+        let mut call = format!("self.state.call(\n                {},\n                &[\n", entry.function);
+        for a in args {
+            let _ = writeln!(call, "                    {a},");
+        }
+        let _ = write!(call, "                ],\n                &mut {storage},\n            )");
+        if !grows {
+            let _ = writeln!(out, "            let result = {call};");
+            return;
+        }
+        let dynamic = self.dynamic.as_ref().and_then(|e| extent(e, &self.vars));
+        let behind = f.frame.arena.saturating_sub(f.arena_bytes.next_multiple_of(tvm_runtime::ALIGN));
+        let all = dynamic.map_or("0".to_string(), |e| format!("{e}.saturating_add({behind})"));
+        let call = call.replace('\n', "\n    ");
+        let _ = write!(
+            out,
+            "            let result = loop {{\n                let result = {call};\n                \
+             // What is planned for these extents, or at least what was asked for.\n                \
+             let Err(Error::ArenaTooSmall {{ needed, .. }}) = result else {{ break result }};\n                \
+             self.state.reserve(needed.max(usize::try_from({all}).unwrap_or(0)));\n            }};\n"
+        );
+    }
+
+    fn finish(&self, out: &mut String, value: &str) {
+        match (self.fallible, value) {
+            (true, "") => out.push_str("            result.map(|_| ())\n"),
+            (true, value) => {
+                let _ = writeln!(out, "            result.map(|_| {value})");
+            }
+            (false, value) => {
+                out.push_str("            debug_assert!(result.is_ok(), \"{result:?}\");\n");
+                if !value.is_empty() {
+                    let _ = writeln!(out, "            {value}");
+                }
+            }
+        }
+        out.push_str("        }\n");
+    }
+
+    fn into_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function, grows: bool) {
+        self.doc(out, &format!("Runs `{}` into given outputs.", comment(&entry.name)), &self.out_docs);
+        let outs = self.outs.iter().map(|o| match o.len {
+            Some(len) => format!("{}: &mut [{}; {len}]", o.name, o.rust),
+            None => format!("{}: &mut [{}]", o.name, o.rust),
+        });
+        let params: Vec<String> = self.params.iter().cloned().chain(outs).collect();
+        let ret = if self.fallible { " -> Result<(), Error>" } else { "" };
+        let _ = writeln!(out, "        pub fn {name}({}){ret} {{", with_self(&params));
+        let outs: Vec<String> =
+            self.outs.iter().map(|o| format!("Arg::output(&mut *{}, {})", o.name, o.shape)).collect();
+        self.call(out, entry, f, &outs, grows);
+        self.finish(out, "");
+    }
+
+    /// `(T, T)`, `T` or nothing.
+    fn tuple(items: &[String]) -> String {
+        match items {
+            [one] => one.clone(),
+            items => format!("({})", items.join(", ")),
+        }
+    }
+
+    fn returning(&self, out: &mut String, name: &str, entry: &Entry, types: &[String]) {
+        let first = format!("Runs `{}`; gives {}.", comment(&entry.name), self.out_docs.join(" and "));
+        self.doc(out, &first, &[]);
+        let ret = match (Signature::tuple(types), self.fallible) {
+            (t, false) => t,
+            (t, true) => format!("Result<{t}, Error>"),
+        };
+        let _ = writeln!(out, "        pub fn {name}({}) -> {ret} {{", with_self(&self.params));
+    }
+
+    fn array_method(&self, out: &mut String, name: &str, into: &str, entry: &Entry) {
+        if self.outs.is_empty() {
+            return;
+        }
+        let types: Vec<String> =
+            self.outs.iter().map(|o| format!("[{}; {}]", o.rust, o.len.unwrap_or_default())).collect();
+        self.returning(out, name, entry, &types);
+        for o in &self.outs {
+            let _ = writeln!(out, "            let mut {} = [{}; {}];", o.name, o.zero, o.len.unwrap_or_default());
+        }
+        let outs = self.outs.iter().map(|o| format!("&mut {}", o.name));
+        let args: Vec<String> = self.names.iter().cloned().chain(outs).collect();
+        let names: Vec<String> = self.outs.iter().map(|o| o.name.clone()).collect();
+        let question = if self.fallible { "?" } else { "" };
+        let _ = writeln!(out, "            self.{into}({}){question};", args.join(", "));
+        let value = Signature::tuple(&names);
+        let value = if self.fallible { format!("Ok({value})") } else { value };
+        let _ = writeln!(out, "            {value}\n        }}");
+    }
+
+    fn vec_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function, grows: bool) {
+        let types: Vec<String> = self.outs.iter().map(|o| format!("::std::vec::Vec<{}>", o.rust)).collect();
+        self.returning(out, name, entry, &types);
+        for o in &self.outs {
+            let made = match o.len {
+                Some(len) => format!("::std::vec![{}; {len}]", o.zero),
+                None => format!("zeros({:?}, {}, {})?", o.label, o.zero, o.shape),
+            };
+            let _ = writeln!(out, "            let mut {} = {made};", o.name);
+        }
+        let outs: Vec<String> =
+            self.outs.iter().map(|o| format!("Arg::output(&mut {}, {})", o.name, o.shape)).collect();
+        self.call(out, entry, f, &outs, grows);
+        let names: Vec<String> = self.outs.iter().map(|o| o.name.clone()).collect();
+        self.finish(out, &Signature::tuple(&names));
+    }
+}
+
+fn with_self(params: &[String]) -> String {
+    let mut all = vec!["&mut self".to_string()];
+    all.extend_from_slice(params);
+    all.join(", ")
+}
+
+/// The Rust type of an element and its zero.
+fn element(d: DType, label: &str) -> Result<(&'static str, &'static str), Diag> {
+    let Some(rust) = rust_type(d) else {
+        let m = format!("{label} has dtype {d}, which entry points cannot take");
+        return Err(Diag::error(Span::NONE, m).help("cast it inside of the model"));
+    };
+    let zero = match rust {
+        "bool" => "false",
+        "f32" | "f64" => "0.0",
+        "F16" => "F16(0)",
+        "Bf16" => "Bf16(0)",
+        _ => "0",
+    };
+    Ok((rust, zero))
+}
+
+fn fixed(dims: &[PrimExpr]) -> Option<Vec<i64>> {
+    dims.iter().map(PrimExpr::as_int).collect()
+}
+
+/// The symbolic variables of the shapes of a function, in order of appearance.
+fn symbols_of(entry: &Entry) -> Vec<Var> {
+    let mut out: Vec<Var> = Vec::new();
+    let params = entry.params.iter().filter_map(|p| match &p.kind {
+        EntryKind::Tensor(_, dims) => dims.as_ref(),
+        _ => None,
+    });
+    for e in params.chain(entry.outs.iter().map(|o| &o.dims)).flatten() {
+        visit(e, &mut |n| {
+            if let Some(v) = n.as_var() {
+                if !out.contains(v) {
+                    out.push(v.clone());
+                }
+            }
+        });
+    }
+    out
+}
+
+/// Whether `f` holds for an instruction of a function or of those it calls.
+fn any_instr(functions: &[Function], function: &Function, f: &dyn Fn(&Function, &Instr) -> bool) -> bool {
+    function.code.iter().any(|i| {
+        let callee = match i {
+            Instr::Call { callee: Callee::Function(k), .. } => functions.get(usize::from(*k)),
+            _ => None,
+        };
+        f(function, i) || callee.is_some_and(|c| any_instr(functions, c, f))
+    })
+}
+
+/// Whether a call with arguments of the right types can fail: it computes or checks something.
+fn can_fail(functions: &[Function], function: &Function) -> bool {
+    any_instr(functions, function, &|_, i| match i {
+        Instr::Call { callee: Callee::Builtin(b), .. } => **b != builtin::COPY_TENSOR && **b != builtin::FILL,
+        Instr::Call { callee: Callee::Extern(_), .. } => true,
+        _ => false,
+    })
+}
+
+/// Whether memory is placed behind the part of the arena whose size is constant.
+fn places_at_run_time(functions: &[Function], function: &Function) -> bool {
+    any_instr(functions, function, &|f, i| match i {
+        Instr::Call { callee: Callee::Builtin(b), args, .. } if **b == builtin::ALLOC_TENSOR => match args.first() {
+            Some(Operand::Imm(offset)) => usize::try_from(*offset).is_ok_and(|o| o >= f.arena_bytes),
+            _ => true,
+        },
+        _ => false,
+    })
+}

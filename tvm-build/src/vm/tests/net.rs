@@ -1,0 +1,269 @@
+/// Compiled model: 64 bytes of arena, 16 bytes of weights, 4 kernels.
+#[allow(dead_code, unsafe_code, reason = "what is used is the user's choice; kernels are C functions")]
+#[allow(clippy::too_many_arguments, clippy::type_complexity, clippy::wildcard_imports, reason = "signatures are the model's")]
+pub mod net {
+    use ::tvm_runtime::*;
+
+    /// Bytes of the arena of [`Module::with_arena`].
+    pub const ARENA_BYTES: usize = 64;
+    /// Alignment of the arena and of the weights.
+    pub const ARENA_ALIGN: usize = 64;
+    /// Bytes of the weights.
+    pub const WEIGHT_BYTES: usize = 16;
+
+    unsafe extern "C" {
+        #[link_name = "net_weights"]
+        static WEIGHTS: [u8; WEIGHT_BYTES];
+        fn tvmk_add(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+        fn tvmk_double(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+        fn tvmk_reverse(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+        fn tvmk_split(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+        fn tvmk_add_v3(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+        fn tvmk_double_v3(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+        fn tvmk_reverse_v3(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+        fn tvmk_split_v3(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
+    }
+
+    static FUNCTIONS: [Function; 3] = [
+        Function {
+            name: "big",
+            params: &[Param { name: "x", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Imm(20000)]) } }],
+            outs: &[Param { name: "out", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Imm(20000)]) } }],
+            registers: 2,
+            heap: 0,
+            arena_bytes: 0,
+            workspace_bytes: 0,
+            frame: FrameSize { registers: 2, ints: 3, pointers: 3, arena: 0 },
+            code: &[
+                Instr::Call { dst: VOID, callee: Callee::Kernel(2), args: &[Operand::Reg(0), Operand::Out(0), Operand::Imm(20000)] }, // reverse
+                Instr::Ret(Operand::None),
+            ],
+        },
+        Function {
+            name: "main",
+            params: &[Param { name: "x", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Imm(2), Dim::Imm(2)]) } }, Param { name: "type", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Imm(4)]) } }],
+            outs: &[Param { name: "out0", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Imm(4)]) } }, Param { name: "out1", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Imm(4)]) } }],
+            registers: 4,
+            heap: 0,
+            arena_bytes: 16,
+            workspace_bytes: 0,
+            frame: FrameSize { registers: 4, ints: 4, pointers: 4, arena: 64 },
+            code: &[
+                Instr::Call { dst: VOID, callee: Callee::Kernel(0), args: &[Operand::Reg(1), Operand::Const(0), Operand::Const(1), Operand::Imm(4)] }, // add
+                Instr::Call { dst: VOID, callee: Callee::Kernel(2), args: &[Operand::Const(1), Operand::Out(1), Operand::Imm(4)] }, // reverse
+                Instr::Call { dst: VOID, callee: Callee::Kernel(1), args: &[Operand::Out(1), Operand::Out(0), Operand::Imm(4)] }, // double
+                Instr::Ret(Operand::None),
+            ],
+        },
+        Function {
+            name: "rows",
+            params: &[Param { name: "x", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Bind(2, "n")]) } }],
+            outs: &[Param { name: "out", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Same(2, "n")]) } }],
+            registers: 5,
+            heap: 1,
+            arena_bytes: 0,
+            workspace_bytes: 0,
+            frame: FrameSize { registers: 5, ints: 4, pointers: 3, arena: 0 },
+            code: &[
+                Instr::Call { dst: 3, callee: Callee::Builtin(&builtin::MAKE_SHAPE), args: &[Operand::Imm(0), Operand::Reg(2)] },
+                Instr::Call { dst: 4, callee: Callee::Builtin(&builtin::ALLOC_TENSOR), args: &[Operand::Imm(0), Operand::Reg(3), Operand::Const(2)] },
+                Instr::Call { dst: VOID, callee: Callee::Kernel(2), args: &[Operand::Reg(0), Operand::Reg(4), Operand::Reg(2)] }, // reverse
+                Instr::Call { dst: VOID, callee: Callee::Kernel(2), args: &[Operand::Reg(4), Operand::Out(0), Operand::Reg(2)] }, // reverse
+                Instr::Ret(Operand::None),
+            ],
+        },
+    ];
+
+    static CONSTANTS: [Constant; 3] = [
+        Constant::Weight { offset: 0, ty: TensorType { dtype: DType::F32, shape: &[4] } },
+        Constant::Arena { offset: 0, ty: TensorType { dtype: DType::F32, shape: &[4] } },
+        Constant::DType(DType::F32),
+    ];
+
+    static KERNELS: [KernelTable; 2] = [
+        KernelTable { level: IsaLevel::Baseline, kernels: &[
+            tvmk_add,
+            tvmk_double,
+            tvmk_reverse,
+            tvmk_split,
+        ] },
+        KernelTable { level: IsaLevel::V3, kernels: &[
+            tvmk_add_v3,
+            tvmk_double_v3,
+            tvmk_reverse_v3,
+            tvmk_split_v3,
+        ] },
+    ];
+
+    /// The tables of this module.
+    pub static PROGRAM: Program = Program {
+        functions: &FUNCTIONS,
+        constants: &CONSTANTS,
+        kernels: &KERNELS,
+        kernel_names: &["add", "double", "reverse", "split"],
+        externs: &[],
+        messages: &[],
+        weight_bytes: WEIGHT_BYTES,
+    };
+
+    /// The model with its memory. Calls run on the calling thread.
+    pub struct Module<'a> {
+        state: State<'a>,
+    }
+
+    impl Module<'static> {
+        /// The model, with an arena on the heap.
+        pub fn new() -> Self {
+            // SAFETY: program, kernels and weights come from one compilation.
+            Module { state: unsafe { State::new(&PROGRAM, &WEIGHTS, ArenaRef::heap(ARENA_BYTES)) } }
+        }
+    }
+
+    impl Default for Module<'static> {
+        fn default() -> Self {
+            Self::new()
+        }
+    }
+
+    impl<'a> Module<'a> {
+        /// The model, with an arena that the caller places.
+        pub fn with_arena(arena: &'a mut Arena<ARENA_BYTES>) -> Self {
+            // SAFETY: program, kernels and weights come from one compilation.
+            Module { state: unsafe { State::new(&PROGRAM, &WEIGHTS, arena) } }
+        }
+
+        /// The state behind the typed entry points.
+        pub fn state(&mut self) -> &mut State<'a> {
+            &mut self.state
+        }
+    }
+
+    /// As many zeros as a tensor of this shape has elements.
+    fn zeros<T: Element>(argument: &'static str, zero: T, shape: &[i64]) -> Result<::std::vec::Vec<T>, Error> {
+        let len = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?));
+        let mut out = ::std::vec::Vec::new();
+        match len {
+            Some(len) if out.try_reserve_exact(len).is_ok() => out.resize(len, zero),
+            _ => return Err(Error::BadShape { argument }),
+        }
+        Ok(out)
+    }
+
+    impl<'a> Module<'a> {
+        /// Runs `big` into given outputs.
+        ///
+        /// - `x`: (20000,) float32
+        /// - `out`: (20000,) float32
+        pub fn big_into(&mut self, x: &[f32; 20000], out: &mut [f32; 20000]) {
+            let result = self.state.call(
+                0,
+                &[
+                    Arg::input(x, &[20000]),
+                    Arg::output(&mut *out, &[20000]),
+                ],
+                &mut Storage::<2, 3, 3>::new(),
+            );
+            debug_assert!(result.is_ok(), "{result:?}");
+        }
+
+        /// Runs `big`; gives `out`: (20000,) float32.
+        ///
+        /// - `x`: (20000,) float32
+        pub fn big(&mut self, x: &[f32; 20000]) -> ::std::vec::Vec<f32> {
+            let mut out = ::std::vec![0.0; 20000];
+            let result = self.state.call(
+                0,
+                &[
+                    Arg::input(x, &[20000]),
+                    Arg::output(&mut out, &[20000]),
+                ],
+                &mut Storage::<2, 3, 3>::new(),
+            );
+            debug_assert!(result.is_ok(), "{result:?}");
+            out
+        }
+
+        /// Runs `main` into given outputs.
+        ///
+        /// - `x`: (2, 2) float32
+        /// - `r#type`: (4,) float32
+        /// - `out0`: (4,) float32
+        /// - `out1`: (4,) float32
+        pub fn main_into(&mut self, x: &[f32; 4], r#type: &[f32; 4], out0: &mut [f32; 4], out1: &mut [f32; 4]) {
+            let result = self.state.call(
+                1,
+                &[
+                    Arg::input(x, &[2, 2]),
+                    Arg::input(r#type, &[4]),
+                    Arg::output(&mut *out0, &[4]),
+                    Arg::output(&mut *out1, &[4]),
+                ],
+                &mut Storage::<4, 4, 4>::new(),
+            );
+            debug_assert!(result.is_ok(), "{result:?}");
+        }
+
+        /// Runs `main`; gives `out0`: (4,) float32 and `out1`: (4,) float32.
+        ///
+        /// - `x`: (2, 2) float32
+        /// - `r#type`: (4,) float32
+        pub fn main(&mut self, x: &[f32; 4], r#type: &[f32; 4]) -> ([f32; 4], [f32; 4]) {
+            let mut out0 = [0.0; 4];
+            let mut out1 = [0.0; 4];
+            self.main_into(x, r#type, &mut out0, &mut out1);
+            (out0, out1)
+        }
+
+        /// Runs `rows` into given outputs.
+        ///
+        /// - `x`: (n,) float32
+        /// - `n`: the extent n of these shapes
+        /// - `out`: (n,) float32
+        ///
+        /// # Errors
+        ///
+        /// Lengths or extents that do not fit each other, and what the model itself checks; see [`Error`].
+        pub fn rows_into(&mut self, x: &[f32], n: usize, out: &mut [f32]) -> Result<(), Error> {
+            let result = loop {
+                let result = self.state.call(
+                    2,
+                    &[
+                        Arg::input(x, &[dim(n)]),
+                        Arg::output(&mut *out, &[dim(n)]),
+                    ],
+                    &mut Storage::<5, 4, 3>::new(),
+                );
+                // What is planned for these extents, or at least what was asked for.
+                let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
+                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64).saturating_add(0)).unwrap_or(0)));
+            };
+            result.map(|_| ())
+        }
+
+        /// Runs `rows`; gives `out`: (n,) float32.
+        ///
+        /// - `x`: (n,) float32
+        /// - `n`: the extent n of these shapes
+        ///
+        /// # Errors
+        ///
+        /// Lengths or extents that do not fit each other, and what the model itself checks; see [`Error`].
+        pub fn rows(&mut self, x: &[f32], n: usize) -> Result<::std::vec::Vec<f32>, Error> {
+            let mut out = zeros("out", 0.0, &[dim(n)])?;
+            let result = loop {
+                let result = self.state.call(
+                    2,
+                    &[
+                        Arg::input(x, &[dim(n)]),
+                        Arg::output(&mut out, &[dim(n)]),
+                    ],
+                    &mut Storage::<5, 4, 3>::new(),
+                );
+                // What is planned for these extents, or at least what was asked for.
+                let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
+                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64).saturating_add(0)).unwrap_or(0)));
+            };
+            result.map(|_| out)
+        }
+    }
+}

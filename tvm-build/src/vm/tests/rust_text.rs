@@ -1,0 +1,123 @@
+//! Generated Rust.
+
+use super::*;
+use crate::vm::rust::{Level, RustOptions, WeightSource, print};
+
+fn options(c: &Compiled) -> RustOptions {
+    let symbols = |suffix: &str| c.program.tables().kernel_names.iter().map(|n| format!("tvmk_{n}{suffix}")).collect();
+    RustOptions {
+        name: "net".into(),
+        levels: vec![
+            Level { level: IsaLevel::Baseline, symbols: symbols("") },
+            Level { level: IsaLevel::V3, symbols: symbols("_v3") },
+        ],
+        weights: WeightSource::Symbol("net_weights".into()),
+        heap: true,
+        ndarray: false,
+    }
+}
+
+pub(super) const STATIC: &str = r#"
+    @R.function
+    def main(x: R.Tensor((2, 2), "float32"), type: R.Tensor((4,), "float32")) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+        cls = Module
+        a = R.call_tir(cls.add, (type, R.const([1.0, 2.0, 3.0, 4.0], "float32")), out_sinfo=R.Tensor((4,), "float32"))
+        b = R.call_tir(cls.reverse, (a,), out_sinfo=R.Tensor((4,), "float32"))
+        c = R.call_tir(cls.double, (b,), out_sinfo=R.Tensor((4,), "float32"))
+        return (c, b)
+
+    @R.function
+    def big(x: R.Tensor((20000,), "float32")) -> R.Tensor((20000,), "float32"):
+        cls = Module
+        a = R.call_tir(cls.reverse, (x,), out_sinfo=R.Tensor((20000,), "float32"))
+        return a
+
+    @R.function
+    def rows(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        cls = Module
+        n = T.int64()
+        a = R.call_tir(cls.reverse, (x,), out_sinfo=R.Tensor((n,), "float32"))
+        b = R.call_tir(cls.reverse, (a,), out_sinfo=R.Tensor((n,), "float32"))
+        return b
+"#;
+
+/// The text of the module below, as the compiler made it.
+mod generated {
+    #![allow(unreachable_pub, reason = "generated modules are public")]
+    include!("net.rs");
+}
+
+/// What the object files of kernels and weights would define.
+mod linked {
+    use super::*;
+
+    #[repr(align(64))]
+    pub(super) struct Weights(pub(super) [f32; 4]);
+
+    #[unsafe(no_mangle)]
+    static net_weights: Weights = Weights([1.0, 2.0, 3.0, 4.0]);
+
+    macro_rules! kernels {
+        ($($symbol:ident = $kernel:ident;)*) => {$(
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $symbol(args: *const *mut c_void, dims: *const i64, ctx: *const Context) -> i32 {
+                // SAFETY: as the kernel asks.
+                unsafe { $kernel(args, dims, ctx) }
+            }
+        )*};
+    }
+
+    kernels! {
+        tvmk_add = add;
+        tvmk_add_v3 = add;
+        tvmk_double = double;
+        tvmk_double_v3 = double;
+        tvmk_reverse = reverse;
+        tvmk_reverse_v3 = reverse;
+        tvmk_split = split;
+        tvmk_split_v3 = split;
+    }
+}
+
+#[test]
+fn the_module_runs() {
+    use generated::net;
+    assert_eq!(net::PROGRAM.verify(), Ok(()));
+    let mut arena = tvm_runtime::Arena::new();
+    let mut module = net::Module::with_arena(&mut arena);
+    let twice = module.main(&[0.0; 4], &[10.0, 20.0, 30.0, 40.0]);
+    assert_eq!(twice, ([88.0, 66.0, 44.0, 22.0], [44.0, 33.0, 22.0, 11.0]));
+    let mut module = net::Module::default();
+    assert_eq!(module.big(&[3.0; 20000]), [3.0; 20000]);
+    // The first call makes the arena larger.
+    let x: Vec<f32> = (0..100u8).map(f32::from).collect();
+    for n in [100, 5, 0, 100] {
+        assert_eq!(module.rows(&x[..n], n).unwrap(), x[..n]);
+    }
+    let wrong = module.rows(&x, 99);
+    assert_eq!(wrong, Err(Error::WrongLength { argument: "x", expected: 99, found: 100 }));
+    assert!(matches!(module.rows(&x, usize::MAX), Err(Error::BadShape { .. })));
+}
+
+#[test]
+fn the_text_is_the_same_every_time_and_says_what_it_does() {
+    let c = compiled(STATIC, &Options::default());
+    let text = print(&c.program, &options(&c)).unwrap();
+    if std::env::var("TVM_BLESS").is_ok() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/vm/tests/net.rs"), &text).unwrap();
+    }
+    let first = text.lines().zip(include_str!("net.rs").lines()).find(|(new, old)| new != old);
+    assert_eq!(first, None, "run the test with TVM_BLESS=1 to accept the new text");
+    let again = compiled(STATIC, &Options::default());
+    assert_eq!(text, print(&again.program, &options(&again)).unwrap());
+    for line in [
+        "pub fn main(&mut self, x: &[f32; 4], r#type: &[f32; 4]) -> ([f32; 4], [f32; 4]) {",
+        "pub fn big(&mut self, x: &[f32; 20000]) -> ::std::vec::Vec<f32> {",
+        "pub fn rows_into(&mut self, x: &[f32], n: usize, out: &mut [f32]) -> Result<(), Error> {",
+        "pub fn rows(&mut self, x: &[f32], n: usize) -> Result<::std::vec::Vec<f32>, Error> {",
+        "pub const WEIGHT_BYTES: usize = 16;",
+        "fn tvmk_add_v3(",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
