@@ -3,6 +3,7 @@
 pub mod build;
 mod op;
 mod struct_info;
+pub mod verify;
 mod walk;
 
 pub use op::{
