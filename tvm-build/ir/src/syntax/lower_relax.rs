@@ -7,8 +7,8 @@ use super::scope::{Args, Entity, Lower};
 use crate::attrs::Attrs;
 use crate::diag::Diag;
 use crate::dtype::DType;
-use crate::name::{Name, NameSupply};
-use crate::relax::{Binding, Block, Body, Dims, Expr as Value, Function, If, Leaf, StructInfo, TensorInfo, Var};
+use crate::name::Name;
+use crate::relax::{Binding, Block, Body, Expr as Value, Function, Leaf, StructInfo, Var};
 use crate::span::Span;
 use std::collections::BTreeMap;
 
@@ -22,17 +22,18 @@ pub(super) struct Flags {
 /// A function being read.
 pub(super) struct RelaxLower<'c, 'a> {
     pub(super) cx: &'c mut Lower<'a>,
-    /// Names for bindings of nested calls; every name the text writes is taken.
-    pub(super) names: NameSupply,
-    blocks: Vec<Block>,
-    current: Vec<Binding>,
+    /// Bindings so far inside and outside of dataflow blocks: they number the bindings of nested calls, as upstream's
+    /// builder does.
+    counts: [u64; 2],
+    pub(super) blocks: Vec<Block>,
+    pub(super) current: Vec<Binding>,
     outputs: Option<Vec<Ident>>,
-    in_dataflow: bool,
+    pub(super) in_dataflow: bool,
     /// Variables of closed dataflow blocks that are not outputs.
-    hidden: BTreeMap<Name, Span>,
+    pub(super) hidden: BTreeMap<Name, Span>,
     attrs: Attrs,
     /// Result of the function or branch.
-    result: Option<(Leaf, Span)>,
+    pub(super) result: Option<(Leaf, Span)>,
 }
 
 /// Parameters of a signature, declared in scope; a parameter without a legal type is `R.Object`.
@@ -73,12 +74,7 @@ pub(super) fn lower_function(cx: &mut Lower<'_>, def: &FuncDef, flags: Flags) ->
     cx.literal = DType::I64;
     cx.scope.push();
     let (params, ret) = lower_params(cx, def);
-    let mut names = NameSupply::new();
-    for p in &def.params {
-        names.reserve(p.ident.name.clone());
-    }
-    reserve(&def.body, &mut names);
-    let mut lower = RelaxLower::new(cx, names);
+    let mut lower = RelaxLower::new(cx);
     lower.stmts(&def.body);
     let (body, result, mut attrs) = lower.finish();
     if result.is_none() {
@@ -111,32 +107,11 @@ fn visible(inferred: &StructInfo, params: &[Var]) -> StructInfo {
     forget(inferred, inferred, &known)
 }
 
-/// Takes every name that statements assign.
-fn reserve(stmts: &[Surface], names: &mut NameSupply) {
-    for s in stmts {
-        match &s.kind {
-            StmtKind::Assign { target, .. } => {
-                for t in target.items().unwrap_or(std::slice::from_ref(target)) {
-                    if let Some(n) = t.name() {
-                        names.reserve(n.clone());
-                    }
-                }
-            }
-            StmtKind::If { then, otherwise, .. } => {
-                reserve(then, names);
-                reserve(otherwise, names);
-            }
-            StmtKind::With { body, .. } => reserve(body, names),
-            _ => {}
-        }
-    }
-}
-
 impl<'c, 'a> RelaxLower<'c, 'a> {
-    fn new(cx: &'c mut Lower<'a>, names: NameSupply) -> Self {
+    fn new(cx: &'c mut Lower<'a>) -> Self {
         RelaxLower {
             cx,
-            names,
+            counts: [0; 2],
             blocks: Vec::new(),
             current: Vec::new(),
             outputs: None,
@@ -153,7 +128,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         (Body { blocks: self.blocks, result }, self.result, self.attrs)
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         if !self.current.is_empty() {
             self.blocks.push(Block::Plain(std::mem::take(&mut self.current)));
         }
@@ -163,7 +138,18 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
     pub(super) fn bind(&mut self, name: impl Into<Name>, value: Value, info: StructInfo, span: Span) -> Var {
         let var = Var::at(name, info, span);
         self.current.push(Binding { var: var.clone(), value, span });
+        self.counts[usize::from(self.in_dataflow)] += 1;
         var
+    }
+
+    /// Adds a binding of a nested call: `lv`, `lv1`, … in dataflow blocks, `gv`, `gv1`, … elsewhere.
+    pub(super) fn bind_nested(&mut self, value: Value, info: StructInfo, span: Span) -> Var {
+        let base = if self.in_dataflow { "lv" } else { "gv" };
+        let name = match self.counts[usize::from(self.in_dataflow)] {
+            0 => base.to_string(),
+            n => format!("{base}{n}"),
+        };
+        self.bind(name, value, info, span)
     }
 
     /// What a name stands for.
@@ -177,7 +163,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         })
     }
 
-    fn stmts(&mut self, list: &[Surface]) {
+    pub(super) fn stmts(&mut self, list: &[Surface]) {
         for s in list {
             if let Some((_, at)) = &self.result {
                 self.cx.diags.push(Diag::error(s.span, "a statement after `return`").label(*at, "returned here"));
@@ -216,7 +202,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         }
     }
 
-    fn stmt(&mut self, s: &Surface) -> Lowered<()> {
+    pub(super) fn stmt(&mut self, s: &Surface) -> Lowered<()> {
         match &s.kind {
             StmtKind::Pass => Ok(()),
             StmtKind::Expr(e) => self.expr_stmt(e),
@@ -236,7 +222,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
                     return Err(Diag::error(s.span, "`return` inside a dataflow block")
                         .help("output the value with R.output and return it after the block"));
                 }
-                let leaf = self.leaf_named(e, "gv")?;
+                let leaf = self.leaf(e)?;
                 self.result = Some((leaf, e.span));
                 Ok(())
             }
@@ -385,101 +371,6 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         self.hidden.remove(name);
         self.cx.scope.define(name, Entity::Relax(var), target.span);
         Ok(())
-    }
-
-    fn if_stmt(&mut self, cond: &Expr, then: &[Surface], otherwise: &[Surface], span: Span) -> Lowered<()> {
-        if self.in_dataflow {
-            return Err(Diag::error(span, "`if` inside a dataflow block").help("move it out of `with R.dataflow()`"));
-        }
-        if otherwise.is_empty() {
-            return Err(Diag::error(span, "`if` without `else`: both branches must bind the result"));
-        }
-        let cond = self.leaf(cond)?;
-        let (then, name, then_info) = self.branch(then, "then", span)?;
-        let (otherwise, other_name, other_info) = self.branch(otherwise, "else", span)?;
-        if name.name != other_name.name {
-            let d = format!("the branches bind different names, `{}` and `{}`", name.name, other_name.name);
-            return Err(Diag::error(other_name.span, d).label(name.span, "bound by the other branch"));
-        }
-        let info = join(&then_info, &other_info);
-        let var = self.bind(name.name.clone(), Value::If(Box::new(If { cond, then, otherwise })), info, span);
-        self.cx.scope.define(&name.name, Entity::Relax(var), name.span);
-        Ok(())
-    }
-
-    /// A branch: its last statement binds the result.
-    fn branch(&mut self, list: &[Surface], suffix: &str, span: Span) -> Lowered<(Body, Ident, StructInfo)> {
-        let Some((last, before)) = list.split_last() else { return Err(Diag::error(span, "an empty branch")) };
-        let outer_blocks = std::mem::take(&mut self.blocks);
-        let outer_current = std::mem::take(&mut self.current);
-        self.cx.scope.push();
-        let hidden = self.hidden.clone();
-        self.stmts(before);
-        let result = self.branch_result(last, suffix);
-        self.flush();
-        self.hidden = hidden;
-        self.cx.scope.pop();
-        let blocks = std::mem::replace(&mut self.blocks, outer_blocks);
-        self.current = outer_current;
-        let (ident, leaf, info) = result?;
-        if let Some((_, at)) = self.result.take() {
-            return Err(
-                Diag::error(at, "`return` inside a branch").help("bind the result and return it after the `if`")
-            );
-        }
-        Ok((Body { blocks, result: leaf }, ident, info))
-    }
-
-    fn branch_result(&mut self, last: &Surface, suffix: &str) -> Lowered<(Ident, Leaf, StructInfo)> {
-        let StmtKind::Assign { target, annotation, value: Some(value) } = &last.kind else {
-            if matches!(last.kind, StmtKind::If { .. }) {
-                self.stmt(last)?;
-                if let Some(b) = self.current.last() {
-                    let ident = Ident { name: b.var.name().clone(), span: last.span };
-                    return Ok((ident, Leaf::Var(b.var.clone()), b.var.info().clone()));
-                }
-            }
-            return Err(Diag::error(last.span, "the last statement of a branch must bind its result"));
-        };
-        let Some(name) = target.name() else { return Err(Diag::error(target.span, "expected one name to assign to")) };
-        let (v, mut info) = self.value(value)?;
-        if let Some(a) = annotation {
-            let declared = self.cx.sinfo(a)?;
-            if let Some(why) = contradiction(&declared, &info) {
-                return Err(Diag::error(
-                    a.span,
-                    format!("the annotation of `{name}` does not fit its value: it says {why}"),
-                ));
-            }
-            info = declared;
-        }
-        let leaf = match v {
-            Value::Leaf(l) => l,
-            other => {
-                let fresh = self.names.fresh(&format!("{name}_{suffix}"));
-                Leaf::Var(self.bind(fresh, other, info.clone(), target.span))
-            }
-        };
-        Ok((Ident { name: name.clone(), span: target.span }, leaf, info))
-    }
-}
-
-/// What is known of a value that comes from either of two.
-fn join(a: &StructInfo, b: &StructInfo) -> StructInfo {
-    match (a, b) {
-        _ if a == b => a.clone(),
-        (StructInfo::Tensor(x), StructInfo::Tensor(y)) => {
-            let dims = match (x.dims.rank(), y.dims.rank()) {
-                _ if x.dims == y.dims => x.dims.clone(),
-                (Some(n), Some(m)) if n == m => Dims::Rank(n),
-                _ => Dims::Unknown,
-            };
-            StructInfo::Tensor(TensorInfo { dims, dtype: x.dtype.filter(|d| y.dtype == Some(*d)) })
-        }
-        (StructInfo::Tuple(x), StructInfo::Tuple(y)) if x.len() == y.len() => {
-            StructInfo::Tuple(x.iter().zip(y).map(|(x, y)| join(x, y)).collect())
-        }
-        _ => StructInfo::Object,
     }
 }
 

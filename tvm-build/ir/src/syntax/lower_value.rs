@@ -16,13 +16,8 @@ use crate::span::Span;
 use std::collections::BTreeMap;
 
 impl RelaxLower<'_, '_> {
-    /// A leaf; what is not one is bound to a fresh `lv`.
-    pub(super) fn leaf(&mut self, e: &Expr) -> Lowered<Leaf> {
-        self.leaf_named(e, "lv")
-    }
-
     /// A leaf; what is not one is bound to a fresh name.
-    pub(super) fn leaf_named(&mut self, e: &Expr, hint: &str) -> Lowered<Leaf> {
+    pub(super) fn leaf(&mut self, e: &Expr) -> Lowered<Leaf> {
         if let Some(l) = self.direct_leaf(e)? {
             return Ok(l);
         }
@@ -30,8 +25,7 @@ impl RelaxLower<'_, '_> {
         if let Value::Leaf(l) = value {
             return Ok(l);
         }
-        let name = self.names.fresh(hint);
-        Ok(Leaf::Var(self.bind(name, value, info, e.span)))
+        Ok(Leaf::Var(self.bind_nested(value, info, e.span)))
     }
 
     /// Whether an expression is a scalar one: a literal, a `T` call, or an operator over such.
@@ -265,7 +259,10 @@ impl RelaxLower<'_, '_> {
                     .help("parts of a tensor: R.strided_slice, R.take"));
             }
         };
-        Ok((Value::TupleGetItem(leaf, index), info))
+        match leaf {
+            Leaf::Tuple(mut fields) if index < fields.len() => Ok((Value::Leaf(fields.swap_remove(index)), info)),
+            leaf => Ok((Value::TupleGetItem(leaf, index), info)),
+        }
     }
 
     fn op(&mut self, name: &str, args: &[&Expr], span: Span) -> Lowered<(Value, StructInfo)> {

@@ -17,6 +17,7 @@ mod literal;
 mod lower_attr;
 mod lower_block;
 mod lower_call;
+mod lower_if;
 mod lower_module;
 mod lower_prim;
 mod lower_relax;

@@ -255,10 +255,10 @@ fn nested_calls_are_normalised() {
     let printed = round(
         "@R.function\ndef f(x: R.Tensor((2, 4), \"float32\"), lv: R.Tensor((4,), \"float32\")):\n    return R.nn.relu(x * R.const(2.0, \"float32\") + lv)\n",
     );
-    let want = r#"        lv1: R.Tensor((2, 4), dtype="float32") = R.multiply(x, R.const(2.0, "float32"))
-        lv2: R.Tensor((2, 4), dtype="float32") = R.add(lv1, lv)
-        gv: R.Tensor((2, 4), dtype="float32") = R.nn.relu(lv2)
-        return gv
+    let want = r#"        gv: R.Tensor((2, 4), dtype="float32") = R.multiply(x, R.const(2.0, "float32"))
+        gv1: R.Tensor((2, 4), dtype="float32") = R.add(gv, lv)
+        gv2: R.Tensor((2, 4), dtype="float32") = R.nn.relu(gv1)
+        return gv2
 "#;
     assert!(printed.ends_with(want), "{printed}");
 }
