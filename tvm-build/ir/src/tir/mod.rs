@@ -1,6 +1,7 @@
 //! TensorIR: loops and blocks over multi-dimensional buffers.
 
 mod access;
+pub mod verify;
 mod walk;
 
 pub use access::access_regions;
