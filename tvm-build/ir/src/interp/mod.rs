@@ -19,6 +19,7 @@ mod flow;
 mod lowered;
 #[cfg(test)]
 mod lowered_tests;
+pub mod relax;
 mod scalar;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! The tutorial's model through the passes, and small graphs that show one decision each.
 
+mod semantics;
+
 use crate::pass::{Instrument, Step, run_steps};
 use crate::pipeline;
 use tvm_ir::attrs::AttrValue;
