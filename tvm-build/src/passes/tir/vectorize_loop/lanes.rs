@@ -34,6 +34,10 @@ impl<'a> Lanes<'a> {
                     }
                     _ => return Err(format!("the elements of {} that are written are not consecutive", s.buffer.name)),
                 }
+                let element = s.buffer.dtype;
+                if element.is_float() && element.bits < 32 {
+                    return Err(format!("vectors of {element} are not supported"));
+                }
                 s.value = self.vector(&s.value)?;
                 s.indices = vec![index];
                 Stmt::Store(s)
@@ -86,6 +90,9 @@ impl<'a> Lanes<'a> {
         }
         if !self.depends(e) {
             return Ok(e.clone());
+        }
+        if e.dtype().is_float() && e.dtype().bits < 32 {
+            return Err(format!("vectors of {} are not supported", e.dtype()));
         }
         let vector_type = e.dtype().with_lanes(self.lanes);
         Ok(match e.kind() {
