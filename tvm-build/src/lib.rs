@@ -1,6 +1,8 @@
 //! Compiles models to native code in build scripts.
 
+pub mod build;
 pub mod codegen;
+pub mod compile;
 pub mod import;
 pub mod lower;
 pub mod model;
@@ -19,3 +21,5 @@ pub mod tir_tools;
 pub mod toolchain;
 pub mod vm;
 pub mod weights;
+
+pub use build::Build;

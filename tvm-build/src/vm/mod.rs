@@ -34,6 +34,7 @@ use table::Constants;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::lowered::Param;
 use tvm_ir::module::IRModule;
+use tvm_ir::name::Name;
 use tvm_ir::span::Span;
 
 /// How programs are made.
@@ -62,6 +63,14 @@ pub struct Compiled {
     pub weights: Weights,
 }
 
+/// A module whose PrimFuncs are scheduled for one target, and the kernels they became, in the module's order.
+pub struct Level {
+    /// The module.
+    pub module: IRModule,
+    /// One kernel for each PrimFunc.
+    pub kernels: Vec<LoweredFunc>,
+}
+
 /// Compiles the public Relax functions of a module whose bindings are `call_tir`, tuples, casts, conditionals and
 /// calls of Relax functions.
 ///
@@ -71,14 +80,52 @@ pub struct Compiled {
 /// Errors, each at its binding: function values and recursion, ops that are not lowered, results whose size is not
 /// known before the call, types that entry points cannot take.
 pub fn compile(module: &IRModule, kernels: &mut [LoweredFunc], options: &Options) -> Result<Compiled, Diags> {
+    let (compiled, aliased) = compile_with(module, kernels, facts_of(module), options)?;
+    drop_noalias(kernels, &aliased);
+    Ok(compiled)
+}
+
+/// As [`compile`], one program for the kernels of several targets. The Relax functions of all levels are the same; what
+/// the plan takes for granted of a kernel holds at every level.
+pub fn compile_levels(levels: &mut [Level], options: &Options) -> Result<Compiled, Diags> {
+    let Some((first, others)) = levels.split_first_mut() else {
+        return Err(Diag::error(Span::NONE, "there is no target to compile for").into());
+    };
+    let mut facts = facts_of(&first.module);
+    for other in others.iter() {
+        let mut theirs = facts_of(&other.module);
+        facts.iter_mut().for_each(|(name, f)| f.intersect(&theirs.remove(name).unwrap_or_default()));
+        let same = |a: &LoweredFunc, b: &LoweredFunc| a.name == b.name && a.scalars == b.scalars;
+        let all = first.kernels.iter().zip(&other.kernels).all(|(a, b)| same(a, b));
+        if !all || first.kernels.len() != other.kernels.len() {
+            return Err(Diag::error(Span::NONE, "the kernels of two targets are not called alike").into());
+        }
+        for (mine, theirs) in first.kernels.iter_mut().zip(&other.kernels) {
+            mine.kernel.workspace = mine.kernel.workspace.max(theirs.kernel.workspace);
+        }
+    }
+    let (compiled, aliased) = compile_with(&first.module, &first.kernels, facts, options)?;
+    levels.iter_mut().for_each(|l| drop_noalias(&mut l.kernels, &aliased));
+    Ok(compiled)
+}
+
+fn facts_of(module: &IRModule) -> BTreeMap<Name, KernelFacts> {
+    module.prim_funcs().map(|(name, f)| (name.clone(), KernelFacts::of(f))).collect()
+}
+
+/// A program, and the buffers of kernels that may share memory: `(kernel, buffer)`.
+fn compile_with(
+    module: &IRModule,
+    kernels: &[LoweredFunc],
+    facts: BTreeMap<Name, KernelFacts>,
+    options: &Options,
+) -> Result<(Compiled, Vec<(u16, usize)>), Diags> {
     let functions = order::callees_first(module)?;
     let mut program =
         Program { kernels: BTreeMap::new(), functions: BTreeMap::new(), externs: Vec::new(), weights: Weights::new() };
-    let facts: BTreeMap<&str, KernelFacts> =
-        module.prim_funcs().map(|(name, f)| (name.as_str(), KernelFacts::of(f))).collect();
     for (i, lowered) in kernels.iter().enumerate() {
         let index = u16::try_from(i).map_err(|_| Diag::error(Span::NONE, "a program has at most 65536 kernels"))?;
-        let facts = facts.get(lowered.name.as_str()).cloned().unwrap_or_default();
+        let facts = facts.get(&lowered.name).cloned().unwrap_or_default();
         program.kernels.insert(&lowered.name, KernelEntry { index, lowered, facts });
     }
     let mut diags = Diags::new();
@@ -104,10 +151,7 @@ pub fn compile(module: &IRModule, kernels: &mut [LoweredFunc], options: &Options
     diags.into_result(())?;
     let Program { externs, weights, .. } = program;
     let program = EmittedProgram::new(done, constants, kernels, &externs, &weights, entries)?;
-    for (kernel, buffer) in aliased {
-        drop_noalias(kernels, usize::from(kernel), buffer);
-    }
-    Ok(Compiled { program, plans, weights })
+    Ok((Compiled { program, plans, weights }, aliased))
 }
 
 /// The most scratch memory of the kernels a function calls.
@@ -121,10 +165,12 @@ fn workspace(lin: &Linear, kernels: &[LoweredFunc]) -> Result<usize, Diag> {
     usize::try_from(most).map_err(|_| Diag::error(lin.span, "a kernel needs more scratch memory than there can be"))
 }
 
-/// Another pointer may reach what this one does.
-fn drop_noalias(kernels: &mut [LoweredFunc], kernel: usize, buffer: usize) {
-    let param = kernels.get_mut(kernel).and_then(|k| k.kernel.params.get_mut(buffer));
-    if let Some(Param::Pointer { noalias, .. }) = param {
-        *noalias = false;
+/// Other pointers may reach what these do: `(kernel, buffer)`.
+fn drop_noalias(kernels: &mut [LoweredFunc], aliased: &[(u16, usize)]) {
+    for (kernel, buffer) in aliased {
+        let param = kernels.get_mut(usize::from(*kernel)).and_then(|k| k.kernel.params.get_mut(*buffer));
+        if let Some(Param::Pointer { noalias, .. }) = param {
+            *noalias = false;
+        }
     }
 }

@@ -19,6 +19,12 @@ pub(super) struct KernelFacts {
 }
 
 impl KernelFacts {
+    /// Keeps what holds for both.
+    pub(super) fn intersect(&mut self, other: &KernelFacts) {
+        self.inplace.retain(|pair| other.inplace.contains(pair));
+        self.reshape &= other.reshape;
+    }
+
     /// Analyses a function as it is lowered.
     pub(super) fn of(f: &PrimFunc) -> KernelFacts {
         let mut facts = KernelFacts::default();
