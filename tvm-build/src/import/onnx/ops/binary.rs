@@ -101,12 +101,29 @@ fn equal(cx: &mut OpCx<'_>) -> Outputs {
     }
 }
 
+/// A shift by less than nothing or by all bits leaves what extending the sign does: nothing, or -1 of a negative
+/// number that is shifted to the right.
 fn bit_shift(cx: &mut OpCx<'_>) -> Outputs {
-    match cx.node.string("direction")? {
-        Some("LEFT") => two(cx, "left_shift", None),
-        Some("RIGHT") => two(cx, "right_shift", None),
-        _ => Err("attribute 'direction' must be 'LEFT' or 'RIGHT'".into()),
+    let (x, y) = (cx.input(0, "X")?, cx.input(1, "Y")?);
+    let right = match cx.node.string("direction")? {
+        Some("LEFT") => false,
+        Some("RIGHT") => true,
+        _ => return Err("attribute 'direction' must be 'LEFT' or 'RIGHT'".into()),
+    };
+    let dtype = cx.dtype(&x, "X")?;
+    let op = if right { "right_shift" } else { "left_shift" };
+    let bits = f64::from(dtype.bits);
+    if y.as_const().and_then(numbers_of).is_some_and(|shifts| shifts.iter().all(|s| (0.0..bits).contains(s))) {
+        return Ok(vec![cx.apply(op, &[&x, &y])?]);
     }
+    let (zero, last) = (cx.scalar(0.0, dtype)?, cx.scalar(bits - 1.0, dtype)?);
+    let low = cx.apply("greater_equal", &[&y, &zero])?;
+    let high = cx.apply("less_equal", &[&y, &last])?;
+    let within = cx.apply("logical_and", &[&low, &high])?;
+    let safe = cx.apply("where", &[&within, &y, &zero])?;
+    let shifted = cx.apply(op, &[&x, &safe])?;
+    let rest = if right && dtype.is_int() { cx.apply("right_shift", &[&x, &last])? } else { zero };
+    Ok(vec![cx.apply("where", &[&within, &shifted, &rest])?])
 }
 
 /// An error if `divisor` is a constant of integers with a zero in it.
@@ -126,11 +143,28 @@ fn modulo(cx: &mut OpCx<'_>) -> Outputs {
     let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
     refuse_zero(cx, &b)?;
     let c = cx.node.flag_or("fmod", false)?;
-    if !c && cx.dtype(&a, "A")?.is_float() {
+    if !c && cx.opset < 28 && cx.dtype(&a, "A")?.is_float() {
         return Err("attribute 'fmod' must be 1 for floats".into());
+    }
+    if !c && cx.dtype(&a, "A")?.is_float() {
+        return float_modulo(cx, &a, &b);
     }
     let (name, op) = if c { ("mod", BinOp::Mod) } else { ("floor_mod", BinOp::FloorMod) };
     Ok(vec![combine(cx, name, Some(op), &a, &b)?])
+}
+
+/// C's remainder, moved by the divisor where their signs differ.
+fn float_modulo(cx: &mut OpCx<'_>, a: &Value, b: &Value) -> Outputs {
+    let dtype = cx.dtype(a, "A")?;
+    let zero = cx.scalar(0.0, dtype)?;
+    let rest = cx.apply("mod", &[a, b])?;
+    let some = cx.apply("not_equal", &[&rest, &zero])?;
+    let below = cx.apply("less", &[&rest, &zero])?;
+    let divisor_below = cx.apply("less", &[b, &zero])?;
+    let differ = cx.apply("not_equal", &[&below, &divisor_below])?;
+    let moves = cx.apply("logical_and", &[&some, &differ])?;
+    let moved = cx.apply("add", &[&rest, b])?;
+    Ok(vec![cx.apply("where", &[&moves, &moved, &rest])?])
 }
 
 /// All inputs, combined from the left.

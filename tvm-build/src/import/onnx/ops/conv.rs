@@ -22,8 +22,7 @@ struct Operands {
     group: i64,
 }
 
-fn operands(cx: &mut OpCx<'_>) -> Result<Operands, Fail> {
-    let (data, weight) = (cx.input(0, "X")?, cx.input(1, "W")?);
+fn operands(cx: &mut OpCx<'_>, data: Value, weight: Value) -> Result<Operands, Fail> {
     let (dims, kernel) = (cx.dims(&data, "X")?, cx.dims(&weight, "W")?);
     if !(3..=5).contains(&dims.len()) || kernel.len() != dims.len() {
         return Err(format!("convolutions are over 1 to 3 spatial axes: X has shape {dims:?}, W {kernel:?}").into());
@@ -38,8 +37,9 @@ fn operands(cx: &mut OpCx<'_>) -> Result<Operands, Fail> {
 }
 
 /// Adds the bias along the channels.
-fn biased(cx: &mut OpCx<'_>, out: Value, rank: usize) -> Outputs {
-    let Some(bias) = cx.optional(2) else { return Ok(vec![out]) };
+pub(super) fn biased(cx: &mut OpCx<'_>, out: Value, bias: Option<Value>) -> Result<Value, Fail> {
+    let Some(bias) = bias else { return Ok(out) };
+    let rank = cx.rank(&out, "the output")?;
     let channels = match &cx.dims(&bias, "B")?[..] {
         [channels] => channels.clone(),
         dims => return Err(format!("the bias must have one axis, not shape {dims:?}").into()),
@@ -48,11 +48,18 @@ fn biased(cx: &mut OpCx<'_>, out: Value, rank: usize) -> Outputs {
     let mut shape = vec![PrimExpr::i64(1); rank];
     shape[1] = channels;
     let bias = cx.reshape(&bias, shape)?;
-    Ok(vec![cx.apply("add", &[&out, &bias])?])
+    cx.apply("add", &[&out, &bias])
 }
 
 fn conv(cx: &mut OpCx<'_>) -> Outputs {
-    let Operands { data, weight, dims, kernel, window, group } = operands(cx)?;
+    let (data, weight, bias) = (cx.input(0, "X")?, cx.input(1, "W")?, cx.optional(2));
+    let out = convolve(cx, data, weight)?;
+    Ok(vec![biased(cx, out, bias)?])
+}
+
+/// The convolution that the attributes describe, without a bias.
+pub(super) fn convolve(cx: &mut OpCx<'_>, data: Value, weight: Value) -> Result<Value, Fail> {
+    let Operands { data, weight, dims, kernel, window, group } = operands(cx, data, weight)?;
     if let (Some(channels), Some(each)) = (dims[1].as_int(), kernel[1].as_int()) {
         if each.checked_mul(group) != Some(channels) {
             return Err(format!("X has {channels} channels, and W takes {each} of each of {group} group(s)").into());
@@ -64,7 +71,7 @@ fn conv(cx: &mut OpCx<'_>) -> Outputs {
         _ => ("nn.conv3d", "NCDHW", "OIDHW"),
     };
     let padding = window.padding(&dims[2..])?;
-    let out = cx.call(
+    cx.call(
         op,
         vec![data, weight],
         vec![
@@ -75,13 +82,13 @@ fn conv(cx: &mut OpCx<'_>) -> Outputs {
             ("data_layout", data_layout.into()),
             ("kernel_layout", kernel_layout.into()),
         ],
-    )?;
-    biased(cx, out, dims.len())
+    )
 }
 
 /// The padding is given, or follows from the output's shape, which is given or the input's times the strides.
 fn conv_transpose(cx: &mut OpCx<'_>) -> Outputs {
-    let Operands { data, weight, dims, kernel, window, group } = operands(cx)?;
+    let (data, weight, bias) = (cx.input(0, "X")?, cx.input(1, "W")?, cx.optional(2));
+    let Operands { data, weight, dims, kernel, window, group } = operands(cx, data, weight)?;
     if let (Some(channels), Some(taken)) = (dims[1].as_int(), kernel[0].as_int()) {
         if channels != taken {
             return Err(format!("X has {channels} channels, and W takes {taken}").into());
@@ -113,6 +120,12 @@ fn conv_transpose(cx: &mut OpCx<'_>) -> Outputs {
             divide(&totals, window.auto_pad != AutoPad::SameUpper)
         }
     };
+    // Padding takes away from the output; less than none adds to it.
+    let taken: Vec<i64> = padding.iter().map(|&p| p.max(0)).collect();
+    let mut added = vec![0; 2 * dims.len()];
+    for (i, &p) in padding.iter().enumerate() {
+        added[2 * (2 + i % spatial) + i / spatial] = (-p).max(0);
+    }
     let (op, data_layout, kernel_layout) = match dims.len() {
         3 => ("nn.conv1d_transpose", "NCW", "IOW"),
         4 => ("nn.conv2d_transpose", "NCHW", "IOHW"),
@@ -120,13 +133,16 @@ fn conv_transpose(cx: &mut OpCx<'_>) -> Outputs {
     };
     let attrs: Vec<(&'static str, AttrValue)> = vec![
         ("strides", window.strides.into()),
-        ("padding", padding.into()),
+        ("padding", taken.into()),
         ("output_padding", output_padding.into()),
         ("dilation", window.dilations.into()),
         ("groups", group.into()),
         ("data_layout", data_layout.into()),
         ("kernel_layout", kernel_layout.into()),
     ];
-    let out = cx.call(op, vec![data, weight], attrs)?;
-    biased(cx, out, dims.len())
+    let mut out = cx.call(op, vec![data, weight], attrs)?;
+    if added.iter().any(|&w| w > 0) {
+        out = cx.call("nn.pad", vec![out], vec![("pad_width", added.into())])?;
+    }
+    Ok(vec![biased(cx, out, bias)?])
 }

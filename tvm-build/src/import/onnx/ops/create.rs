@@ -11,7 +11,7 @@ use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::data_type::DataType;
 use crate::import::onnx::emit::{Fail, scalar};
 use crate::import::onnx::graph;
-use crate::import::onnx::value::{Value, constant, dtype, int_constant};
+use crate::import::onnx::value::{Value, constant, dtype, int_constant, numbers_of};
 
 /// By operator and version.
 pub(super) static ROWS: &[Row] = &[
@@ -21,6 +21,8 @@ pub(super) static ROWS: &[Row] = &[
     ("ConstantOfShape", 9, constant_of_shape),
     ("Dropout", 7, dropout),
     ("Dropout", 12, dropout_inputs),
+    ("EyeLike", 9, eye_like),
+    ("Range", 11, range),
     ("Shape", 1, shape),
     ("Size", 1, size),
     ("Trilu", 14, trilu),
@@ -46,9 +48,7 @@ fn astype(cx: &mut OpCx<'_>, value: Value, to: DType) -> Outputs {
 fn cast(cx: &mut OpCx<'_>) -> Outputs {
     let value = cx.input(0, "input")?;
     let code = cx.node.int("to")?.ok_or("attribute 'to' is missing")?;
-    let to = i32::try_from(code).ok().and_then(DataType::from_code);
-    let to = to.ok_or_else(|| format!("attribute 'to': element type {code} is unknown"))?;
-    astype(cx, value, dtype(to)?)
+    astype(cx, value, element_type(code)?)
 }
 
 fn cast_like(cx: &mut OpCx<'_>) -> Outputs {
@@ -174,4 +174,47 @@ fn trilu(cx: &mut OpCx<'_>) -> Outputs {
     };
     let op = if upper { "triu" } else { "tril" };
     Ok(vec![cx.call(op, vec![x, Leaf::Prim(PrimExpr::i64(k)).into()], vec![])?])
+}
+
+pub(super) fn element_type(code: i64) -> Result<DType, Fail> {
+    let element = i32::try_from(code).ok().and_then(DataType::from_code);
+    Ok(dtype(element.ok_or_else(|| format!("element type {code} is unknown"))?)?)
+}
+
+fn eye_like(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let k = cx.node.int_or("k", 0)?;
+    let dims = cx.dims(&x, "input")?;
+    let [n, m] = &dims[..] else { return Err(format!("the input must be a matrix, not of shape {dims:?}").into()) };
+    let to = match cx.node.int("dtype")? {
+        Some(code) => element_type(code)?,
+        None => cx.dtype(&x, "input")?,
+    };
+    let args = vec![Leaf::Prim(n.clone()).into(), Leaf::Prim(m.clone()).into(), Leaf::Prim(PrimExpr::i64(k)).into()];
+    Ok(vec![cx.call("eye", args, vec![("dtype", AttrValue::DType(to))])?])
+}
+
+/// A number that is known now, as an argument.
+fn number(cx: &OpCx<'_>, value: &Value, role: &str) -> Result<PrimExpr, Fail> {
+    let dtype = cx.dtype(value, role)?;
+    let known = match (ints::known(value), value.as_const().and_then(numbers_of).as_deref()) {
+        (Some((values, _)), _) if values.len() == 1 => values.into_iter().next(),
+        (_, Some([number])) => Some(PrimExpr::number(dtype, *number)),
+        _ => None,
+    };
+    known.ok_or_else(|| format!("{role} must be one number that is known when the model is imported").into())
+}
+
+fn range(cx: &mut OpCx<'_>) -> Outputs {
+    let (start, limit, delta) = (cx.input(0, "start")?, cx.input(1, "limit")?, cx.input(2, "delta")?);
+    // The type that floats of 16 bits are computed in.
+    cx.node.int("stash_type")?;
+    let to = cx.dtype(&start, "start")?;
+    let (start, limit) = (number(cx, &start, "start")?, number(cx, &limit, "limit")?);
+    let delta = number(cx, &delta, "delta")?;
+    if delta.as_int() == Some(0) || delta.as_float() == Some(0.0) {
+        return Err("delta is 0".into());
+    }
+    let args = [start, limit, delta].map(|v| Leaf::Prim(v).into()).to_vec();
+    Ok(vec![cx.call("arange", args, vec![("dtype", AttrValue::DType(to))])?])
 }

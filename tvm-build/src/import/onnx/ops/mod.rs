@@ -8,6 +8,7 @@ mod ints;
 mod matmul;
 mod norm;
 mod pool;
+mod quantize;
 mod reduce;
 mod shape;
 mod slice;
@@ -36,6 +37,7 @@ static FILES: &[&[Row]] = &[
     matmul::ROWS,
     norm::ROWS,
     pool::ROWS,
+    quantize::ROWS,
     reduce::ROWS,
     shape::ROWS,
     slice::ROWS,

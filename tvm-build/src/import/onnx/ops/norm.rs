@@ -2,7 +2,8 @@
 
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::dtype::DType;
-use tvm_ir::prim::PrimExpr;
+use tvm_ir::prim::{BinOp, PrimExpr};
+use tvm_ir::relax::Leaf;
 
 use super::{Row, ints};
 use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
@@ -15,6 +16,7 @@ pub(super) static ROWS: &[Row] = &[
     ("GroupNormalization", 18, group_norm_18),
     ("GroupNormalization", 21, group_norm),
     ("InstanceNormalization", 6, instance_norm),
+    ("LRN", 1, local_response_norm),
     ("LayerNormalization", 17, layer_norm),
     ("LogSoftmax", 1, |cx| softmax_flat(cx, "nn.log_softmax")),
     ("LogSoftmax", 13, |cx| softmax(cx, "nn.log_softmax")),
@@ -217,12 +219,14 @@ fn normalize_groups(cx: &mut OpCx<'_>, x: Value, scale: Value, bias: Value) -> O
     let data_type = cx.dtype(&x, "X")?;
     let compute = compute_type(cx, data_type)?;
     let (x, scale, bias) = (astype(cx, &x, compute)?, astype(cx, &scale, compute)?, astype(cx, &bias, compute)?);
-    // Each group is one row.
-    let inner = ints::quotient(&dims[1..], &[PrimExpr::i64(groups)]).ok_or("the groups do not divide the data")?;
-    let rows = cx.reshape(&x, vec![dims[0].clone(), PrimExpr::i64(groups), inner])?;
-    let [out, ..] = standardized(cx, &rows, &[2], epsilon)?;
-    let out = cx.reshape(&out, dims.clone())?;
-    let out = affine(cx, out, &scale, &bias, dims.len())?;
+    let axes: Vec<usize> = (2..dims.len()).collect();
+    let attrs = vec![
+        ("num_groups", AttrValue::Int(groups)),
+        ("channel_axis", AttrValue::Int(1)),
+        ("axes", axes_attr(&axes)),
+        ("epsilon", epsilon.into()),
+    ];
+    let out = cx.call("nn.group_norm", vec![x, scale, bias], attrs)?;
     Ok(vec![astype(cx, &out, data_type)?])
 }
 
@@ -230,21 +234,18 @@ fn rms_norm(cx: &mut OpCx<'_>) -> Outputs {
     let (x, scale) = (cx.input(0, "X")?, cx.input(1, "scale")?);
     let epsilon = epsilon(cx)?;
     let axis = cx.node.int_or("axis", -1)?;
-    let rank = cx.rank(&x, "X")?;
-    let axis = cx.axis(axis, rank)?;
+    let dims = cx.dims(&x, "X")?;
+    let axis = cx.axis(axis, dims.len())?;
     let data_type = cx.dtype(&x, "X")?;
     let compute = compute_type(cx, data_type)?;
-    let (x, scale) = (astype(cx, &x, compute)?, astype(cx, &scale, compute)?);
-    let axes: Vec<usize> = (axis..rank).collect();
-    let square = cx.apply("multiply", &[&x, &x])?;
-    let mean = cx.call("mean", vec![square], vec![("axis", axes_attr(&axes)), ("keepdims", true.into())])?;
-    let epsilon = cx.scalar(epsilon, compute)?;
-    let sum = cx.apply("add", &[&mean, &epsilon])?;
-    let root = cx.apply("sqrt", &[&sum])?;
-    let out = cx.apply("divide", &[&x, &root])?;
-    let out = astype(cx, &out, data_type)?;
-    let scale = astype(cx, &scale, data_type)?;
-    Ok(vec![cx.apply("multiply", &[&out, &scale])?])
+    let (x, mut scale) = (astype(cx, &x, compute)?, astype(cx, &scale, compute)?);
+    if cx.dims(&scale, "scale")? != dims[axis..] {
+        scale = cx.call("broadcast_to", vec![scale, Value::shape(dims[axis..].to_vec())], vec![])?;
+    }
+    let axes: Vec<usize> = (axis..dims.len()).collect();
+    let attrs = vec![("axes", axes_attr(&axes)), ("epsilon", epsilon.into())];
+    let out = cx.call("nn.rms_norm", vec![x, scale], attrs)?;
+    Ok(vec![astype(cx, &out, data_type)?])
 }
 
 /// A row of zeros stays zero.
@@ -284,4 +285,40 @@ fn mean_variance_norm(cx: &mut OpCx<'_>) -> Outputs {
     let divisor = cx.apply("add", &[&deviation, &epsilon])?;
     let centered = cx.apply("subtract", &[&x, &mean])?;
     Ok(vec![cx.apply("divide", &[&centered, &divisor])?])
+}
+
+/// `x / (bias + alpha / size * sum of squares)^beta`, summed over the channels around each.
+fn local_response_norm(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let size = cx.node.int("size")?.filter(|s| (1..=64).contains(s)).ok_or("attribute 'size' must be 1 to 64")?;
+    let alpha = f64::from(cx.node.float_or("alpha", 0.0001)?);
+    let beta = f64::from(cx.node.float_or("beta", 0.75)?);
+    let bias = f64::from(cx.node.float_or("bias", 1.0)?);
+    let dims = cx.dims(&x, "X")?;
+    if dims.len() < 3 {
+        return Err(format!("the input must have channels and spatial axes, and its shape is {dims:?}").into());
+    }
+    let dtype = cx.dtype(&x, "X")?;
+    let square = cx.apply("multiply", &[&x, &x])?;
+    let mut widths = vec![0; 2 * dims.len()];
+    (widths[2], widths[3]) = ((size - 1) / 2, size / 2);
+    let padded = cx.call("nn.pad", vec![square], vec![("pad_width", widths.into())])?;
+    let one = |v: PrimExpr| Value::Leaf(Leaf::Tuple(vec![Leaf::Prim(v)]));
+    let mut sum = None;
+    for first in 0..size {
+        let last = PrimExpr::binary(BinOp::Add, dims[1].clone(), PrimExpr::i64(first));
+        let args = vec![padded.clone(), one(PrimExpr::i64(1)), one(PrimExpr::i64(first)), one(last)];
+        let part = cx.call("strided_slice", args, vec![])?;
+        sum = Some(match sum {
+            None => part,
+            Some(sum) => cx.apply("add", &[&sum, &part])?,
+        });
+    }
+    let sum = sum.ok_or("attribute 'size' must be positive")?;
+    let (factor, bias, beta) =
+        (cx.scalar(alpha / size as f64, dtype)?, cx.scalar(bias, dtype)?, cx.scalar(beta, dtype)?);
+    let scaled = cx.apply("multiply", &[&sum, &factor])?;
+    let base = cx.apply("add", &[&scaled, &bias])?;
+    let divisor = cx.apply("power", &[&base, &beta])?;
+    Ok(vec![cx.apply("divide", &[&x, &divisor])?])
 }

@@ -12,7 +12,8 @@ use crate::import::onnx::value::Value;
 pub(super) static ROWS: &[Row] = &[
     ("ArgMax", 1, |cx| arg(cx, "argmax")),
     ("ArgMin", 1, |cx| arg(cx, "argmin")),
-    ("CumSum", 11, cumsum),
+    ("CumProd", 26, |cx| cumulative(cx, "cumprod")),
+    ("CumSum", 11, |cx| cumulative(cx, "cumsum")),
     ("ReduceL1", 1, |cx| reduce(cx, false, l1)),
     ("ReduceL1", 18, |cx| reduce(cx, true, l1)),
     ("ReduceL2", 1, |cx| reduce(cx, false, l2)),
@@ -137,7 +138,7 @@ fn arg(cx: &mut OpCx<'_>, op: &str) -> Outputs {
     Ok(vec![cx.apply("subtract", &[&top, &index])?])
 }
 
-fn cumsum(cx: &mut OpCx<'_>) -> Outputs {
+fn cumulative(cx: &mut OpCx<'_>, op: &str) -> Outputs {
     let x = cx.input(0, "x")?;
     let axis = cx.input(1, "axis")?;
     let [axis] = cx.fixed_ints(&axis, "the axis")?[..] else { return Err("the axis must be one integer".into()) };
@@ -151,6 +152,6 @@ fn cumsum(cx: &mut OpCx<'_>) -> Outputs {
     let dtype = cx.dtype(&x, "x")?;
     let x = flip(cx, x)?;
     let attrs = vec![("axis", axis.into()), ("dtype", AttrValue::DType(dtype)), ("exclusive", exclusive.into())];
-    let sums = cx.call("cumsum", vec![x], attrs)?;
+    let sums = cx.call(op, vec![x], attrs)?;
     Ok(vec![flip(cx, sums)?])
 }

@@ -96,11 +96,16 @@ fn depth_to_space(cx: &mut OpCx<'_>) -> Outputs {
 
 fn space_to_depth(cx: &mut OpCx<'_>) -> Outputs {
     let (x, [n, c, h, w], block) = blocks(cx)?;
+    let axes = match cx.node.string_or("mode", "DCR")? {
+        "DCR" => vec![0, 3, 5, 1, 2, 4],
+        "CRD" => vec![0, 1, 3, 5, 2, 4],
+        other => return Err(format!("attribute 'mode' is 'DCR' or 'CRD', not '{other}'").into()),
+    };
     let square = block.checked_mul(block).ok_or("attribute 'blocksize' is too large")?;
     let (h, w) = (divided(&h, block, "the height")?, divided(&w, block, "the width")?);
     let b = PrimExpr::i64(block);
     let x = cx.reshape(&x, vec![n.clone(), c.clone(), h.clone(), b.clone(), w.clone(), b])?;
-    let x = permuted(cx, &x, vec![0, 3, 5, 1, 2, 4])?;
+    let x = permuted(cx, &x, axes)?;
     Ok(vec![cx.reshape(&x, vec![n, times(&c, square), h, w])?])
 }
 

@@ -143,7 +143,8 @@ fn padded(cx: &mut OpCx<'_>, pads: &[i64], axes: Option<Vec<i64>>, value: f64) -
     let mut x = cx.input(0, "data")?;
     let mode = cx.node.string_or("mode", "constant")?;
     let mode = match mode {
-        "constant" | "edge" | "reflect" => mode,
+        "constant" | "reflect" => mode,
+        "edge" => "replicate",
         "wrap" => "circular",
         other => return Err(format!("attribute 'mode' cannot be '{other}'").into()),
     };

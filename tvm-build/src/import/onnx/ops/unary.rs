@@ -199,10 +199,17 @@ fn leaky_relu(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![cx.call("nn.leakyrelu", vec![x], vec![("alpha", f64::from(alpha).into())])?])
 }
 
+/// `x * n / (n + 2)` with `n = w * (w + 2)` and `w = exp(x)`, which is `x * tanh(softplus(x))` without the
+/// difference of near numbers. Above 20 the factor is 1 to the last bit.
 fn mish(cx: &mut OpCx<'_>) -> Outputs {
     let (x, dtype) = input(cx)?;
-    let soft = softplus_of(cx, &x, dtype)?;
-    let gate = cx.apply("tanh", &[&soft])?;
+    let (two, top) = (constant(cx, dtype, 2.0)?, constant(cx, dtype, 20.0)?);
+    let low = cx.apply("minimum", &[&x, &top])?;
+    let w = cx.apply("exp", &[&low])?;
+    let more = cx.apply("add", &[&w, &two])?;
+    let n = cx.apply("multiply", &[&w, &more])?;
+    let divisor = cx.apply("add", &[&n, &two])?;
+    let gate = cx.apply("divide", &[&n, &divisor])?;
     Ok(vec![cx.apply("multiply", &[&x, &gate])?])
 }
 

@@ -141,7 +141,8 @@ pub(super) fn bindings(model: &ModelProto) -> Vec<String> {
     let line = |b: &tvm_ir::relax::Binding| {
         let value = match &b.value {
             Expr::Call(call) => {
-                let args: Vec<String> = call.args.iter().map(leaf).collect();
+                let given = call.args.iter().filter(|a| !matches!(a, Leaf::Absent));
+                let args: Vec<String> = given.map(leaf).collect();
                 format!("{}({})", call.op.name(), args.join(", "))
             }
             Expr::Leaf(only) => leaf(only),

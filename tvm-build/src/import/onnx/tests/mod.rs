@@ -3,3 +3,4 @@
 mod convert;
 mod files;
 mod make;
+mod ops;
