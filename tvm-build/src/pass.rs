@@ -76,8 +76,21 @@ pub type Verifier = fn(&IRModule) -> Result<(), Diags>;
 /// Sees a module after a pass.
 pub type After<'a> = dyn FnMut(&Step, &IRModule) + 'a;
 
-/// What happens around the passes of a run.
-#[derive(Default)]
+/// Checks every function of a module: the rules of `tvm_ir::relax::verify` and `tvm_ir::tir::verify`.
+pub fn verify(module: &IRModule) -> Result<(), Diags> {
+    let mut diags = Diags::new();
+    if let Err(e) = tvm_ir::relax::verify::verify_module(module) {
+        diags.extend(e);
+    }
+    for (name, func) in module.prim_funcs() {
+        if let Err(e) = tvm_ir::tir::verify::verify(func) {
+            diags.extend(Diags(e.0.into_iter().map(|d| d.note(format!("in the PrimFunc {name}"))).collect()));
+        }
+    }
+    diags.into_result(())
+}
+
+/// What happens around the passes of a run. The default verifies in builds with debug assertions.
 pub struct Instrument<'a> {
     /// Runs before the first pass and after each.
     pub verify: Option<Verifier>,
@@ -85,6 +98,12 @@ pub struct Instrument<'a> {
     pub after: Option<&'a mut After<'a>>,
     /// How long each pass took, in order.
     pub times: Vec<(&'static str, Duration)>,
+}
+
+impl Default for Instrument<'_> {
+    fn default() -> Self {
+        Instrument { verify: cfg!(debug_assertions).then_some(verify as Verifier), after: None, times: Vec::new() }
+    }
 }
 
 /// Runs passes in order; stops at the first with errors. What the verifier finds after a pass is reported with the
