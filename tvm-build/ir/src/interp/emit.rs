@@ -117,6 +117,10 @@ impl Builder {
     }
 
     fn int_binary(&mut self, op: BinOp, dtype: DType, x: &Lin, y: &Lin, span: Span) -> Lin {
+        let constants = x.as_const().zip(y.as_const());
+        if let Some(v) = constants.and_then(|(a, b)| crate::prim::eval_int(op, dtype, a, b)) {
+            return self.int_literal(dtype, v);
+        }
         let (p, q) = (self.lin_bound(x), self.lin_bound(y));
         let all = IntBound::of_type(dtype);
         let inside = |b: IntBound| b.is_finite() && all.covers(b);

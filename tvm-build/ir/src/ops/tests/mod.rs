@@ -1,6 +1,11 @@
 //! Properties of every row.
 
+mod elementwise;
+mod eval;
+mod indexing;
+mod neural;
 mod samples;
+mod symbolic;
 
 use super::*;
 use crate::dtype::DType;

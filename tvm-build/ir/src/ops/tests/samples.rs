@@ -19,15 +19,20 @@ fn w(dims: &[i64]) -> Leaf {
     of("w", dims, DType::F32)
 }
 
-fn shape(dims: &[i64]) -> Leaf {
+pub(super) fn shape(dims: &[i64]) -> Leaf {
     Leaf::Shape(dims.iter().map(|d| PrimExpr::i64(*d)).collect())
 }
 
-fn call(name: &str, args: Vec<Leaf>, attrs: &[(&str, AttrValue)]) -> Call {
+pub(super) fn call(name: &str, args: Vec<Leaf>, attrs: &[(&str, AttrValue)]) -> Call {
     make_call(lookup(name).unwrap(), args, attrs, Span::NONE).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-fn ints(v: &[i64]) -> AttrValue {
+/// No attributes.
+pub(super) fn nothing() -> &'static [(&'static str, AttrValue)] {
+    &[]
+}
+
+pub(super) fn ints(v: &[i64]) -> AttrValue {
     v.to_vec().into()
 }
 
@@ -132,11 +137,11 @@ fn index(name: &str, dims: &[i64]) -> Leaf {
     of(name, dims, DType::I64)
 }
 
-fn prims(v: &[i64]) -> Leaf {
+pub(super) fn prims(v: &[i64]) -> Leaf {
     Leaf::Tuple(v.iter().map(|i| Leaf::Prim(PrimExpr::i64(*i))).collect())
 }
 
-fn prim(v: i64) -> Leaf {
+pub(super) fn prim(v: i64) -> Leaf {
     Leaf::Prim(PrimExpr::i64(v))
 }
 
