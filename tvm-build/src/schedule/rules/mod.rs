@@ -43,6 +43,8 @@ pub struct Plan {
     pub epilogue: Option<BlockRV>,
     /// Loops that become one, outermost first.
     pub fuse: Vec<Name>,
+    /// Iterations before which loops are cut, growing.
+    pub cut: Vec<(Name, Vec<i64>)>,
 }
 
 impl Plan {
@@ -56,6 +58,7 @@ impl Plan {
             unroll: Vec::new(),
             epilogue: None,
             fuse: Vec::new(),
+            cut: Vec::new(),
         }
     }
 }
@@ -67,6 +70,9 @@ impl fmt::Display for Plan {
         if !self.fuse.is_empty() {
             write!(f, ", fuse")?;
             self.fuse.iter().try_for_each(|l| write!(f, " {l}"))?;
+        }
+        for (l, at) in &self.cut {
+            write!(f, ", cut {l} at {at:?}")?;
         }
         if !self.tile.is_empty() {
             write!(f, ", tile")?;

@@ -81,7 +81,13 @@ fn convolutions() {
     let (plans, f) = check(&conv_bias_relu([1, 8], [4, 14], 3, 1, 1), &[]);
     assert_eq!(plans.len(), 2, "{plans:?}");
     assert!(plans[1].starts_with("conv: block conv2d_nchw, tile ff=8 xx=8, vectors along xx"), "{plans:?}");
+    assert_eq!(plans[0], "padding: block pad_temp, cut ax2 at [1, 5], cut ax3 at [1, 15], vectors along ax3");
     assert!(store_lanes(&f).contains(&8));
+    let mut conditions = 0;
+    tvm_ir::tir::visit_exprs(&f.body, &mut |e| {
+        conditions += usize::from(matches!(e.kind(), tvm_ir::prim::PrimKind::Call(..)));
+    });
+    assert_eq!(conditions, 0, "{f:?}");
     for (channels, size, kernel, stride, pad) in
         [([1, 3], [3, 7], 3, 1, 1), ([3, 2], [4, 9], 3, 2, 1), ([2, 5], [3, 6], 1, 1, 0), ([1, 1], [2, 20], 3, 1, 1)]
     {

@@ -4,10 +4,12 @@ mod conv;
 mod elementwise;
 mod epilogue;
 mod matmul;
+mod padding;
 mod reduction;
 mod tile;
 
 use super::Rule;
 
 /// In order; the last applies to every block.
-pub static RULES: &[&dyn Rule] = &[&matmul::Matmul, &conv::Conv, &reduction::Reduction, &elementwise::Elementwise];
+pub static RULES: &[&dyn Rule] =
+    &[&matmul::Matmul, &conv::Conv, &reduction::Reduction, &padding::Padding, &elementwise::Elementwise];
