@@ -9,6 +9,7 @@ pub mod dtype;
 pub mod float;
 pub mod interp;
 pub mod lowered;
+pub mod lowered_verify;
 pub mod module;
 pub mod name;
 pub mod ops;
