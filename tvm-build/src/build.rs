@@ -7,6 +7,7 @@ use crate::model::{self, Model};
 use crate::toolchain::{Toolchain, isa_levels};
 use crate::vm::rust::{self, RustOptions, WeightSource};
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
@@ -107,37 +108,47 @@ impl Build {
 
     /// Compiles and links every model. All that is wrong is reported to cargo, which then fails the build.
     pub fn compile(self) {
-        if let Err(text) = self.try_compile() {
-            for line in text.lines() {
-                println!("cargo::error={line}");
-            }
+        let done = self.try_compile(&mut |line| println!("{line}"));
+        if let Err(text) = done {
+            text.lines().for_each(|line| println!("cargo::error={line}"));
         }
     }
 
-    /// As [`Build::compile`], with the errors as text.
-    pub fn try_compile(self) -> Result<(), String> {
+    /// As [`Build::compile`]: hands what cargo must know to `cargo`, line by line, and gives the errors as text.
+    pub fn try_compile(self, cargo: &mut dyn FnMut(&str)) -> Result<(), String> {
+        self.try_compile_with(Toolchain::from_cargo(), cargo)
+    }
+
+    fn try_compile_with(self, toolchain: Result<Toolchain, Diag>, cargo: &mut dyn FnMut(&str)) -> Result<(), String> {
         let mut sources = SourceMap::default();
-        let mut diags = Diags::new();
-        match self.run(&mut sources, &mut diags) {
-            Some(()) if !diags.has_errors() => Ok(()),
-            _ => Err(render_all(&diags, &sources)),
-        }
+        self.run(toolchain, &mut sources, cargo).map_err(|diags| render_all(&diags, &sources))
     }
 
-    fn run(self, sources: &mut SourceMap, diags: &mut Diags) -> Option<()> {
+    fn run(
+        self,
+        toolchain: Result<Toolchain, Diag>,
+        sources: &mut SourceMap,
+        cargo: &mut dyn FnMut(&str),
+    ) -> Result<(), Diags> {
         for (_, source) in &self.models {
             if let Source::File(path) = source {
-                println!("cargo::rerun-if-changed={}", path.display());
+                cargo(&format!("cargo::rerun-if-changed={}", path.display()));
             }
         }
         for variable in ["CC", "CFLAGS", "AR"] {
-            println!("cargo::rerun-if-env-changed={variable}");
+            cargo(&format!("cargo::rerun-if-env-changed={variable}"));
         }
-        let mut toolchain = diags.ok(Toolchain::from_cargo())?;
+        let mut toolchain = toolchain?;
         toolchain.opt_level = self.opt_level.unwrap_or(toolchain.opt_level);
-        let targets = diags.ok(self.targets(&toolchain))?;
+        let targets = self.targets(&toolchain)?;
         let package = package_hash();
+        let mut diags = Diags::new();
+        let mut names = BTreeSet::new();
         for (name, source) in self.models {
+            if !names.insert(name.clone()) {
+                diags.push(Diag::error(Span::NONE, format!("two models are named `{name}`")));
+                continue;
+            }
             let model = match source {
                 Source::Module(module) => Ok(Model { module: *module, files: Vec::new() }),
                 Source::File(path) => model::load_with_files(&path, sources),
@@ -152,16 +163,16 @@ impl Build {
             };
             let done = model.and_then(|model| {
                 for file in model.files.iter().skip(1) {
-                    println!("cargo::rerun-if-changed={}", file.display());
+                    cargo(&format!("cargo::rerun-if-changed={}", file.display()));
                 }
                 let artifacts = compile_module(model.module, &options)?;
-                link(&artifacts, &options.prefix, &toolchain, !self.without_heap)
+                link(&artifacts, &options.prefix, &toolchain, !self.without_heap, cargo)
             });
             if let Err(found) = done {
                 diags.extend(Diags(found.0.into_iter().map(|d| d.note(format!("in the model `{name}`"))).collect()));
             }
         }
-        Some(())
+        diags.into_result(())
     }
 
     fn targets(&self, toolchain: &Toolchain) -> Result<Vec<Target>, Diag> {
@@ -177,7 +188,13 @@ impl Build {
 }
 
 /// Compiles the sources of a module, writes its Rust text and tells cargo what to link.
-fn link(artifacts: &Artifacts, prefix: &str, toolchain: &Toolchain, heap: bool) -> Result<(), Diags> {
+fn link(
+    artifacts: &Artifacts,
+    prefix: &str,
+    toolchain: &Toolchain,
+    heap: bool,
+    cargo: &mut dyn FnMut(&str),
+) -> Result<(), Diags> {
     let units = artifacts.write(toolchain)?;
     let options = RustOptions {
         name: artifacts.name.clone(),
@@ -190,10 +207,10 @@ fn link(artifacts: &Artifacts, prefix: &str, toolchain: &Toolchain, heap: bool) 
     toolchain.write_file(&format!("{}.rs", artifacts.name), &text)?;
     let library = format!("{prefix}kernels");
     toolchain.static_library(&library, &units)?;
-    println!("cargo::rustc-link-search=native={}", toolchain.out_dir.display());
-    println!("cargo::rustc-link-lib=static={library}");
+    cargo(&format!("cargo::rustc-link-search=native={}", toolchain.out_dir.display()));
+    cargo(&format!("cargo::rustc-link-lib=static={library}"));
     if toolchain.triple.contains("linux") {
-        println!("cargo::rustc-link-lib=m");
+        cargo("cargo::rustc-link-lib=m");
     }
     Ok(())
 }
@@ -203,4 +220,77 @@ fn package_hash() -> u32 {
     let var = |name: &str| std::env::var(name).unwrap_or_default();
     let text = format!("{} {}", var("CARGO_PKG_NAME"), var("CARGO_PKG_VERSION"));
     text.bytes().fold(0x811c_9dc5, |h: u32, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toolchain(name: &str) -> Toolchain {
+        let dir = std::env::temp_dir().join(format!("tvm-build-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Toolchain { jobs: 2, ..Toolchain::for_host(dir) }
+    }
+
+    fn digits(model: &str) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/digits/models").join(model)
+    }
+
+    /// Every file of a folder with its bytes.
+    fn files(t: &Toolchain) -> Vec<(String, Vec<u8>)> {
+        let mut all: Vec<_> = std::fs::read_dir(&t.out_dir)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(p).unwrap()))
+            .collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn two_folders_get_the_same_bytes() {
+        let (a, b) = (toolchain("first"), toolchain("second"));
+        let mut said = Vec::new();
+        for t in [&a, &b] {
+            let build = Build::new().onnx("mlp", digits("mlp.onnx")).onnx("cnn", digits("cnn.onnx"));
+            build.try_compile_with(Ok(t.clone()), &mut |line| said.push(line.to_owned())).unwrap();
+        }
+        assert!(files(&a) == files(&b));
+        let names: Vec<String> = files(&a).into_iter().map(|(n, _)| n).collect();
+        for wanted in ["mlp.rs", "cnn.rs", "mlp.weights.bin", "cnn.weights.bin", "tvm_runtime.h"] {
+            assert!(names.iter().any(|n| n == wanted), "{names:?}");
+        }
+        let changed = format!("cargo::rerun-if-changed={}", digits("mlp.onnx").display());
+        assert!(said.contains(&changed), "{said:?}");
+        for t in [a, b] {
+            std::fs::remove_dir_all(t.out_dir).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let t = toolchain("faults");
+        let build = Build::new()
+            .onnx("missing", "no/such.onnx")
+            .onnx("loop", digits("mlp.onnx"))
+            .tvmscript("what", "model.txt")
+            .onnx("mlp", digits("mlp.onnx"))
+            .onnx("mlp", digits("mlp.onnx"))
+            .weights_limit(1000);
+        let text = build.try_compile_with(Ok(t.clone()), &mut |_| {}).unwrap_err();
+        for part in [
+            "no/such.onnx",
+            "`loop` cannot name a Rust module",
+            "the format of model.txt is not known",
+            "two models are named `mlp`",
+            "more than the limit of 1000",
+            "in the model `missing`",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let unknown = Build::new().target("vax").try_compile_with(Ok(t.clone()), &mut |_| {}).unwrap_err();
+        assert!(unknown.contains("unknown target `vax`") && unknown.contains("x86-64-v3"), "{unknown}");
+        std::fs::remove_dir_all(t.out_dir).unwrap();
+    }
 }
