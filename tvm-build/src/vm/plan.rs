@@ -159,7 +159,7 @@ pub(super) fn size_of(lin: &Linear, t: TensorId, analyzer: &Analyzer) -> Result<
     let width = i64::try_from(dtype.bytes()).map_err(|_| too_large())?;
     let expr = analyzer.simplify(&(count * PrimExpr::i64(width)));
     let most = analyzer.bounds(&expr).max;
-    let most = (most <= i64::MAX / 4 && most >= 0).then(|| u64::try_from(most).ok()).flatten();
+    let most = u64::try_from(most).ok().filter(|_| most <= i64::MAX / 4);
     Ok(Size { expr, most })
 }
 
@@ -250,7 +250,8 @@ impl Groups {
         s
     }
 
-    /// Puts a storage of unbounded size into a region of provably sufficient size that is free by then, or a new one.
+    /// Puts a storage of unbounded size into a region that is free by then and provably large enough, or can be made
+    /// so without symbols that are not known where the region is first used; else into a new region.
     fn region(
         &self,
         base: StorageId,
@@ -260,10 +261,19 @@ impl Groups {
         regions: &mut Vec<Region>,
     ) {
         let bytes = &self.sizes[&storage].expr;
-        let fits = |r: &Region| analyzer.prove(&bytes.clone().le(r.bytes.clone())) || *bytes == r.bytes;
-        let found = regions.iter_mut().find(|r| r.bases.contains(&base) || (r.last < first && fits(r)));
-        match found {
+        let at_most = |a: &PrimExpr, b: &PrimExpr| a == b || analyzer.prove(&a.clone().le(b.clone()));
+        let grows = |r: &Region| free_vars(bytes).is_subset(&free_vars(&r.bytes)) && at_most(&r.bytes, bytes);
+        let free = |r: &Region| r.last < first;
+        let found = regions
+            .iter()
+            .position(|r| r.bases.contains(&base))
+            .or_else(|| regions.iter().position(|r| free(r) && at_most(bytes, &r.bytes)))
+            .or_else(|| regions.iter().position(|r| free(r) && grows(r)));
+        match found.and_then(|i| regions.get_mut(i)) {
             Some(r) => {
+                if !at_most(bytes, &r.bytes) {
+                    r.bytes = bytes.clone();
+                }
                 r.bases.push(base);
                 r.last = r.last.max(last);
             }

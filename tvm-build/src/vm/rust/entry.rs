@@ -32,7 +32,7 @@ pub(super) fn print(
     s.fallible |= !program.tables().messages.is_empty() || can_fail(functions, function);
     let grows = options.heap && places_at_run_time(functions, function);
     let mut text = String::new();
-    s.into_method(&mut text, &into, entry, function, grows);
+    s.method_into(&mut text, &into, entry, function, grows);
     let small = s.outs.iter().map(|o| o.bytes).try_fold(0i64, |n, b| n.checked_add(b?));
     if small.is_some_and(|b| b <= STACK_BYTES) {
         s.array_method(&mut text, &name, &into, entry);
@@ -245,7 +245,7 @@ impl Signature {
         out.push_str("        }\n");
     }
 
-    fn into_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function, grows: bool) {
+    fn method_into(&self, out: &mut String, name: &str, entry: &Entry, f: &Function, grows: bool) {
         self.doc(out, &format!("Runs `{}` into given outputs.", comment(&entry.name)), &self.out_docs);
         let outs = self.outs.iter().map(|o| match o.len {
             Some(len) => format!("{}: &mut [{}; {len}]", o.name, o.rust),

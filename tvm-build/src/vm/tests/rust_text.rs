@@ -52,10 +52,11 @@ mod linked {
     use super::*;
 
     #[repr(align(64))]
-    pub(super) struct Weights(pub(super) [f32; 4]);
+    #[allow(dead_code, reason = "read by kernels")]
+    struct Line([f32; 4]);
 
     #[unsafe(no_mangle)]
-    static net_weights: Weights = Weights([1.0, 2.0, 3.0, 4.0]);
+    static net_weights: [Line; 1] = [Line([1.0, 2.0, 3.0, 4.0])];
 
     macro_rules! kernels {
         ($($symbol:ident = $kernel:ident;)*) => {$(
