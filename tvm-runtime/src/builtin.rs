@@ -59,6 +59,8 @@ builtins! {
     MAKE_SHAPE "make_shape" (slot; dims) make_shape;
     /// Makes a shape of the elements of an integer tensor of rank 1, as `make_shape`.
     TENSOR_TO_SHAPE "tensor_to_shape" (slot, tensor) tensor_to_shape;
+    /// Writes the extents of a shape to a vector of `int64` with as many elements; no value.
+    SHAPE_TO_TENSOR "shape_to_tensor" (shape, tensor) shape_to_tensor;
     /// A tensor at a byte offset in the function's part of the arena, which must have room.
     ALLOC_TENSOR "alloc_tensor" (offset, shape, dtype) alloc_tensor;
     /// The same elements in another shape with the same number of elements.
@@ -163,6 +165,12 @@ fn tensor_to_shape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
         Value::Int(extent) => Ok(extent),
         _ => Err(f.malformed("tensor_to_shape needs integers")),
     })
+}
+
+fn shape_to_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (shape, tensor) = (f.shape(arg(a, 0))?, f.tensor(arg(a, 1))?);
+    f.write_dims(shape, tensor)?;
+    Ok(Value::None)
 }
 
 fn alloc_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {

@@ -165,6 +165,19 @@ impl Frame<'_> {
         Ok(())
     }
 
+    /// Writes the extents of a shape to the elements of an `int64` tensor.
+    pub(crate) fn write_dims(&mut self, shape: ShapeRef, to: TensorRef) -> Result<(), Fail> {
+        let count = usize::from(shape.rank);
+        if to.dtype != crate::DType::I64 || count != self.elements(to.shape)? {
+            return Err(self.malformed("a shape is written to a tensor of another size or dtype"));
+        }
+        for (i, &extent) in self.dims(shape).iter().enumerate() {
+            // SAFETY: the tensor holds `count` integers; it need not be aligned.
+            unsafe { to.data.cast::<i64>().add(i).write_unaligned(extent) };
+        }
+        Ok(())
+    }
+
     /// Sets the bytes of a tensor.
     pub(crate) fn fill_elements(&mut self, tensor: TensorRef, byte: u8) -> Result<(), Fail> {
         let count = self.elements(tensor.shape)?;

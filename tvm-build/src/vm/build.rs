@@ -1,8 +1,8 @@
 //! From Relax to steps.
 
-use super::linear::{Linear, Origin, OutSlot, ParamSlot, Step, Tensor, TensorId, Val, elements, scalar_var};
+use super::linear::{Linear, Origin, OutSlot, ParamSlot, RunShape, Step, TensorId, Val, elements, scalar_var};
 use super::reuse::KernelFacts;
-use crate::lower::{LoweredFunc, ScalarSource};
+use crate::lower::LoweredFunc;
 use crate::weights::Weights;
 use std::collections::BTreeMap;
 use tvm_ir::arith::Analyzer;
@@ -11,9 +11,7 @@ use tvm_ir::diag::Diag;
 use tvm_ir::name::Name;
 use tvm_ir::ops::show_info;
 use tvm_ir::prim::PrimExpr;
-use tvm_ir::relax::{
-    Binding, Body, Call, CallTir, Dims, Expr, Function, GlobalVar, If, Leaf, Lower, StructInfo, TensorInfo, Var,
-};
+use tvm_ir::relax::{Binding, Body, Dims, Expr, Function, GlobalVar, If, Leaf, StructInfo, TensorInfo, Var};
 use tvm_ir::span::Span;
 
 /// A kernel as the functions see it.
@@ -42,6 +40,7 @@ pub(super) fn linearize(program: &mut Program<'_>, name: &Name, f: &Function) ->
         tensors: Vec::new(),
         storages: Vec::new(),
         steps: Vec::new(),
+        shapes: 0,
         bounds: upper_bounds(f)?,
     };
     let mut b = Builder { program, lin: linear, env: BTreeMap::new(), analyzer: Analyzer::new() };
@@ -71,9 +70,10 @@ fn upper_bounds(f: &Function) -> Result<Vec<(Name, i64)>, Diag> {
     }
 }
 
-struct Builder<'p, 'a> {
-    program: &'p mut Program<'a>,
-    lin: Linear,
+/// A function being taken apart.
+pub(super) struct Builder<'p, 'a> {
+    pub(super) program: &'p mut Program<'a>,
+    pub(super) lin: Linear,
     env: BTreeMap<Var, Val>,
     analyzer: Analyzer,
 }
@@ -98,7 +98,7 @@ impl Builder<'_, '_> {
                 Val::Prim(e)
             }
             StructInfo::Shape(Dims::Known(dims)) => Val::Shape(dims.clone()),
-            StructInfo::Shape(_) => Val::RunShape(reg),
+            StructInfo::Shape(_) => Val::RunShape(RunShape::Param(reg)),
             other => {
                 let m = format!("parameter {name} is {}, which compiled functions cannot take", show_info(other));
                 return Err(Diag::error(span, m).help("take tensors, shapes, scalars and tuples of them"));
@@ -125,7 +125,7 @@ impl Builder<'_, '_> {
                 _ => Err(Diag::error(b.span, format!("there is no field {i} of {}", b.var.name()))),
             },
             Expr::CallTir(c) => self.call_tir(c, b, steps),
-            Expr::Call(c) => self.op(c, b),
+            Expr::Call(c) => self.op(c, b, steps),
             Expr::CallFunc { callee: Leaf::Global(gv), args } => {
                 let Some(callee) = self.program.functions.get(gv.0.as_str()).copied() else {
                     return Err(Diag::error(b.span, format!("there is no Relax function {}", gv.0)));
@@ -164,7 +164,7 @@ impl Builder<'_, '_> {
         Ok(Val::Tuple(items.iter().map(|l| self.leaf(l, span)).collect::<Result<_, _>>()?))
     }
 
-    fn leaf(&mut self, leaf: &Leaf, span: Span) -> Result<Val, Diag> {
+    pub(super) fn leaf(&mut self, leaf: &Leaf, span: Span) -> Result<Val, Diag> {
         match leaf {
             Leaf::Var(v) => match self.env.get(v) {
                 Some(value) => Ok(value.clone()),
@@ -191,7 +191,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn tensor(&mut self, leaf: &Leaf, span: Span) -> Result<TensorId, Diag> {
+    pub(super) fn tensor(&mut self, leaf: &Leaf, span: Span) -> Result<TensorId, Diag> {
         match self.leaf(leaf, span)? {
             Val::Tensor(t) => Ok(t),
             _ => Err(Diag::error(span, "a tensor is needed here")),
@@ -199,7 +199,7 @@ impl Builder<'_, '_> {
     }
 
     /// Fresh tensors of a struct info whose sizes are known.
-    fn made(&mut self, name: &Name, info: &StructInfo, span: Span) -> Result<Val, Diag> {
+    pub(super) fn made(&mut self, name: &Name, info: &StructInfo, span: Span) -> Result<Val, Diag> {
         match info {
             StructInfo::Tensor(TensorInfo { dims: Dims::Known(dims), dtype: Some(dtype) }) => {
                 Ok(Val::Tensor(self.lin.add(name.clone(), Some(dims.clone()), Some(*dtype), Origin::Made)))
@@ -221,95 +221,6 @@ impl Builder<'_, '_> {
             self.program.externs.len() - 1
         });
         u16::try_from(index).map_err(|_| Diag::error(span, "a program has at most 65536 external functions"))
-    }
-
-    fn call_tir(&mut self, c: &CallTir, b: &Binding, steps: &mut Vec<Step>) -> Result<Val, Diag> {
-        let mut args = c.args.iter().map(|l| self.tensor(l, b.span)).collect::<Result<Vec<_>, _>>()?;
-        let Some(entry) = self.program.kernels.get(c.func.0.as_str()) else {
-            return Err(Diag::error(b.span, format!("there is no kernel for PrimFunc {}", c.func.0)));
-        };
-        let (kernel, sources, facts) = (entry.index, entry.lowered.scalars.clone(), entry.facts.clone());
-        let same_dtype =
-            |x: TensorId, out: &StructInfo| out.as_tensor().is_some_and(|t| t.dtype == self.lin.tensors[x].dtype);
-        if let (true, [x], Some(t)) = (facts.reshape, args.as_slice(), c.out.as_tensor()) {
-            if c.tir_vars.is_empty() && same_dtype(*x, &c.out) {
-                let dims = t.dims.known().map(<[_]>::to_vec);
-                return Ok(Val::Tensor(self.lin.view(*x, b.var.name().clone(), dims, t.dtype)));
-            }
-        }
-        let value = self.outputs(c, &mut args, b, steps)?;
-        let outs: Vec<TensorId> = value.tensors();
-        let fresh: Vec<TensorId> =
-            outs.iter().enumerate().filter(|(k, _)| overwritten(c, *k).is_none()).map(|(_, t)| *t).collect();
-        let buffers: Vec<TensorId> = args.iter().chain(&fresh).copied().collect();
-        let scalars = sources.iter().map(|s| self.scalar(s, &buffers, c, b.span)).collect::<Result<_, _>>()?;
-        let pairs = facts.inplace.iter().filter(|(o, i)| c.inplace.is_empty() && *o >= args.len() && *i < args.len());
-        let inplace = pairs.map(|(o, i)| (o - args.len(), *i)).collect();
-        steps.push(Step::Kernel { kernel, args, outs: fresh, scalars, inplace });
-        Ok(value)
-    }
-
-    /// The outputs of a call; those of `R.call_tir_inplace` are the argument, copied first where it may not be written.
-    fn outputs(&mut self, c: &CallTir, args: &mut [TensorId], b: &Binding, steps: &mut Vec<Step>) -> Result<Val, Diag> {
-        let infos = match &c.out {
-            StructInfo::Tuple(fields) => fields.as_slice(),
-            one => std::slice::from_ref(one),
-        };
-        let mut values = Vec::new();
-        for (k, info) in infos.iter().enumerate() {
-            let Some(i) = overwritten(c, k) else {
-                values.push(self.made(b.var.name(), info, b.span)?);
-                continue;
-            };
-            let Some(arg) = args.get_mut(i) else {
-                return Err(Diag::error(b.span, format!("output {k} overwrites argument {i}, which does not exist")));
-            };
-            if self.lin.origin_of(*arg) != Origin::Made {
-                let Tensor { dims, dtype, .. } = self.lin.tensors[*arg].clone();
-                let copy = self.lin.add(b.var.name().clone(), dims, dtype, Origin::Made);
-                steps.push(Step::Copy { from: *arg, to: copy });
-                *arg = copy;
-            }
-            values.push(Val::Tensor(*arg));
-        }
-        Ok(match (&c.out, values.pop()) {
-            (StructInfo::Tuple(_), last) => Val::Tuple(values.into_iter().chain(last).collect()),
-            (_, Some(one)) => one,
-            (_, None) => Val::Tuple(Vec::new()),
-        })
-    }
-
-    fn scalar(&self, s: &ScalarSource, buffers: &[TensorId], c: &CallTir, span: Span) -> Result<PrimExpr, Diag> {
-        let found = match *s {
-            ScalarSource::Param(i) => c.tir_vars.get(i).cloned(),
-            ScalarSource::Dim { buffer, axis } => buffers
-                .get(buffer)
-                .and_then(|t| self.lin.tensors[*t].dims.as_ref())
-                .and_then(|dims| dims.get(axis))
-                .cloned(),
-        };
-        found.ok_or_else(|| {
-            Diag::error(span, format!("the call of {} does not say the value of a scalar it needs: {s:?}", c.func.0))
-                .help("give its arguments known shapes with R.match_cast, and all its tir_vars")
-        })
-    }
-
-    fn op(&mut self, c: &Call, b: &Binding) -> Result<Val, Diag> {
-        match (c.op.def().lower, b.var.info()) {
-            (Lower::Builtin("reshape" | "vm.builtin.reshape"), StructInfo::Tensor(t)) => {
-                let x = c.args.first().cloned().unwrap_or(Leaf::Absent);
-                let x = self.tensor(&x, b.span)?;
-                let dims = t.dims.known().map(<[_]>::to_vec);
-                Ok(Val::Tensor(self.lin.view(x, b.var.name().clone(), dims, t.dtype)))
-            }
-            (Lower::Builtin("shape_of" | "vm.builtin.shape_of"), StructInfo::Shape(Dims::Known(dims))) => {
-                Ok(Val::Shape(dims.clone()))
-            }
-            (Lower::Builtin(name), _) => {
-                Err(Diag::error(b.span, format!("R.{}: the VM has no builtin {name}", c.op.name())))
-            }
-            _ => Err(Diag::error(b.span, format!("R.{} is not lowered", c.op.name())).help("run LegalizeOps before")),
-        }
     }
 
     fn cast(&mut self, value: &Val, info: &StructInfo, name: &Name, span: Span) -> Result<Val, Diag> {
@@ -407,8 +318,4 @@ impl Builder<'_, '_> {
         }
         Ok(())
     }
-}
-
-fn overwritten(c: &CallTir, output: usize) -> Option<usize> {
-    c.inplace.get(output).and_then(|i| usize::try_from(*i).ok())
 }

@@ -27,6 +27,8 @@ pub(super) struct Linear {
     pub(super) tensors: Vec<Tensor>,
     pub(super) storages: Vec<Storage>,
     pub(super) steps: Vec<Step>,
+    /// How many shapes its steps make.
+    pub(super) shapes: usize,
     /// Upper bounds of symbolic variables by name.
     pub(super) bounds: Vec<(Name, i64)>,
 }
@@ -87,9 +89,18 @@ pub(super) enum Val {
     Tensor(TensorId),
     Tuple(Vec<Val>),
     Shape(Vec<PrimExpr>),
-    /// A shape whose dimensions are known at run time only, in a register.
-    RunShape(Reg),
+    /// A shape whose dimensions are known at run time only.
+    RunShape(RunShape),
     Prim(PrimExpr),
+}
+
+/// Where a shape comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RunShape {
+    /// A parameter.
+    Param(Reg),
+    /// A step, by its number among those that make shapes.
+    Made(usize),
 }
 
 /// A step.
@@ -113,6 +124,12 @@ pub(super) enum Step {
     Copy { from: TensorId, to: TensorId },
     /// Compares a value with a type, binds the variables that are new.
     MatchCast { value: Val, info: StructInfo, name: Name, span: Span },
+    /// Makes a shape of a tensor's elements.
+    TensorToShape { tensor: TensorId, rank: usize, shape: usize },
+    /// Makes the shape of a tensor.
+    ShapeOf { tensor: TensorId, shape: usize },
+    /// Writes a shape's dimensions to a tensor.
+    ShapeToTensor { shape: Val, tensor: TensorId },
     /// A conditional.
     If { cond: Val, then: Vec<Step>, otherwise: Vec<Step> },
 }
@@ -206,6 +223,8 @@ impl Step {
             Step::Function { args, .. } | Step::Extern { args, .. } => args.iter().flat_map(Val::tensors).collect(),
             Step::Copy { from, .. } => vec![*from],
             Step::MatchCast { value, .. } => value.tensors(),
+            Step::TensorToShape { tensor, .. } | Step::ShapeOf { tensor, .. } => vec![*tensor],
+            Step::ShapeToTensor { .. } => Vec::new(),
             Step::If { cond, .. } => cond.tensors(),
         }
     }
@@ -214,8 +233,8 @@ impl Step {
     pub(super) fn writes(&self) -> &[TensorId] {
         match self {
             Step::Kernel { outs, .. } | Step::Function { outs, .. } | Step::Extern { outs, .. } => outs,
-            Step::Copy { to, .. } => std::slice::from_ref(to),
-            Step::MatchCast { .. } | Step::If { .. } => &[],
+            Step::Copy { to, .. } | Step::ShapeToTensor { tensor: to, .. } => std::slice::from_ref(to),
+            Step::MatchCast { .. } | Step::If { .. } | Step::TensorToShape { .. } | Step::ShapeOf { .. } => &[],
         }
     }
 }

@@ -7,6 +7,7 @@
 //! Only public functions and what they call are in the program, callees first.
 
 mod build;
+mod build_call;
 mod dtype;
 mod emit;
 mod linear;
@@ -17,6 +18,7 @@ mod program;
 mod reuse;
 pub mod rust;
 mod scalar;
+mod signature;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! that only give elements another shape. All answers are conservative: "no" where nothing is proven.
 
 use super::linear::elements;
-use crate::tir_tools::{accesses, analyzer_of, touches};
+use crate::tir_tools::{Access, accesses, analyzer_of, touches};
 use tvm_ir::arith::Analyzer;
 use tvm_ir::dtype::DType;
 use tvm_ir::prim::{Buffer, PrimExpr, PrimKind, visit};
@@ -34,9 +34,10 @@ impl KernelFacts {
         let analyzer = analyzer_of(f);
         let buffers: Vec<&Buffer> = f.buffers().collect();
         let parts = parts(&f.body);
+        let all: Vec<Access> = parts.iter().flat_map(|p| accesses(p)).collect();
         for (o, y) in buffers.iter().enumerate() {
             for (i, x) in buffers.iter().enumerate() {
-                if o != i && may_overwrite(&parts, x, y, &analyzer) {
+                if o != i && may_overwrite(&parts, &all, x, y, &analyzer) {
                     facts.inplace.push((o, i));
                 }
             }
@@ -68,10 +69,9 @@ fn parts(body: &Stmt) -> Vec<&Stmt> {
 }
 
 /// Whether `y` may be the memory of `x`: each element of `x` is read for the last time before it is overwritten.
-fn may_overwrite(parts: &[&Stmt], x: &Buffer, y: &Buffer, analyzer: &Analyzer) -> bool {
-    let all: Vec<_> = parts.iter().map(|p| accesses(p)).collect();
-    let writes = |b: &Buffer| all.iter().flatten().any(|a| a.write && a.buffer == *b);
-    if writes(x) || !writes(y) || !all.iter().flatten().any(|a| a.buffer == *x) {
+fn may_overwrite(parts: &[&Stmt], all: &[Access], x: &Buffer, y: &Buffer, analyzer: &Analyzer) -> bool {
+    let writes = |b: &Buffer| all.iter().any(|a| a.write && a.buffer == *b);
+    if writes(x) || !writes(y) || !all.iter().any(|a| a.buffer == *x) {
         return false;
     }
     let Some(first) = parts.iter().position(|p| touches(p, y)) else { return false };

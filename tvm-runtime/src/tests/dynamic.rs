@@ -134,3 +134,39 @@ fn shapes_come_from_tensors_and_stay_in_their_frame() {
     assert_eq!(state.call(2, &[Arg::input(&x, &[4])], &mut Room::new()), Ok(Value::Int(8 + 3)));
     assert!(state.call(2, &[Arg::input(&x[..3], &[3])], &mut Room::new()).is_err());
 }
+
+#[test]
+fn shapes_become_tensors_and_bounds_hold() {
+    static FUNCTIONS: [Function; 1] = [Function {
+        workspace_bytes: 0,
+        frame: FrameSize { registers: 12, ints: 4, pointers: 0, arena: 0 },
+        ..function(
+            "main",
+            &[Param { name: "x", ty: f32s(&[Dim::Bind(3, "n"), Dim::Bind(4, "m")]) }],
+            &[
+                Param { name: "shape", ty: Type::Tensor { dtype: Some(DType::I64), shape: Some(&[Dim::Imm(2)]) } },
+                Param { name: "out", ty: f32s(&[Dim::Imm(2)]) },
+            ],
+            &[
+                builtin(VOID, &AT_MOST, &[R(3), Imm(5), Const(0)]),
+                builtin(5, &SHAPE_OF, &[R(0)]),
+                builtin(VOID, &SHAPE_TO_TENSOR, &[R(5), Out(0)]),
+                builtin(VOID, &FILL, &[Out(1), Imm(0xCB)]),
+                Instr::Ret(Operand::None),
+            ],
+        )
+    }];
+    static PROGRAM: Program = program(&FUNCTIONS, &[Constant::Param(Param { name: "n", ty: Type::Any })]);
+    assert_eq!(PROGRAM.verify(), Ok(()));
+    let call = |n: usize| {
+        let (mut arena, x, mut shape, mut out) = (Arena::<0>::new(), [0f32; 12], [0i64; 2], [0f32; 2]);
+        // SAFETY: the program obeys the rules.
+        let mut state = unsafe { State::new(&PROGRAM, &[], &mut arena) };
+        let dims = [dim(n), 2];
+        let args = [Arg::input(&x[..2 * n], &dims), Arg::output(&mut shape, &[2]), Arg::output(&mut out, &[2])];
+        let result = state.call(0, &args, &mut Storage::<12, 4, 0>::new());
+        result.map(|_| (shape, out.map(f32::to_bits)))
+    };
+    assert_eq!(call(5), Ok(([5, 2], [0xCBCB_CBCB; 2])));
+    assert_eq!(call(6), Err(Error::AboveBound { symbol: "n", most: 5, found: 6 }));
+}

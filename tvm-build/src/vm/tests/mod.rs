@@ -3,6 +3,7 @@
 
 mod dynamic;
 mod errors;
+mod native;
 mod plans;
 mod random;
 mod rust_text;
