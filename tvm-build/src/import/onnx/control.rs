@@ -44,7 +44,7 @@ impl<'a> Converter<'a> {
 
     fn refuse<T>(&mut self, node: &Node, Fail(diag): Fail) -> Option<T> {
         let diag = diag.at(node.span);
-        self.diags.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
+        self.faults.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
         None
     }
 
@@ -56,7 +56,7 @@ impl<'a> Converter<'a> {
             match constant(tensor) {
                 Ok(constant) => scope.insert(name.clone(), constant.into()),
                 Err(message) => {
-                    self.diags.push(Diag::error(self.emitter.span, format!("initializer '{name}': {message}")));
+                    self.faults.push(Diag::error(self.emitter.span, format!("initializer '{name}': {message}")));
                     scope.insert(name.clone(), Value::Poison(None))
                 }
             };

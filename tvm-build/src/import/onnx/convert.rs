@@ -1,6 +1,6 @@
 //! From a checked model to a Relax module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::{Func, IRModule};
@@ -13,6 +13,7 @@ use super::emit::{Emitter, Fail};
 use super::graph::{self, Graph, Model, Node, Type, ValueInfo};
 use super::limits::Limits;
 use super::ops::{self, Found};
+use super::places::{Faults, MAX_SHOWN, shown};
 use super::reader::{Caller, NodeReader};
 use super::value::{Value, constant, dtype};
 
@@ -25,17 +26,18 @@ pub(super) fn convert(model: &Model, limits: &Limits) -> Result<IRModule, Diags>
     let mut converter = Converter {
         model,
         symbols: Symbols::of_inputs(graph.inputs.iter()),
-        emitter: Emitter::default(),
+        emitter: Emitter::new(limits.tensor_elements),
         declared: &graph.value_info,
-        diags: Diags::new(),
+        faults: Faults::default(),
         unsupported: Vec::new(),
         inlined: 0,
         max_inlined: limits.items,
     };
     let function = converter.main(graph);
     converter.report_unsupported();
-    let Some(function) = converter.diags.into_result(function)? else {
-        return Err(Diag::error(model.span, "the model has no outputs").into());
+    let function = match function {
+        Some(function) if converter.faults.is_empty() => function,
+        _ => return Err(converter.faults.into_diags()),
     };
     let mut module = IRModule::new();
     module.funcs.insert("main".into(), Func::Relax(function));
@@ -60,7 +62,7 @@ pub(super) struct Converter<'a> {
     pub(super) emitter: Emitter,
     /// Types that the main graph states for its values.
     declared: &'a BTreeMap<String, Type>,
-    pub(super) diags: Diags,
+    pub(super) faults: Faults,
     /// Node and the sentence that says what it is.
     unsupported: Vec<(Span, String, String)>,
     inlined: u64,
@@ -75,7 +77,7 @@ impl<'a> Converter<'a> {
             let value = match constant(tensor) {
                 Ok(constant) => constant.into(),
                 Err(message) => {
-                    self.diags.push(Diag::error(self.model.span, format!("initializer '{name}': {message}")));
+                    self.faults.push(Diag::error(self.model.span, format!("initializer '{name}': {message}")));
                     Value::Poison(None)
                 }
             };
@@ -83,7 +85,9 @@ impl<'a> Converter<'a> {
         }
         let mut params = 0i64;
         self.emitter.function.set_span(self.model.span);
-        for input in graph.inputs.iter().filter(|i| !graph.initializers.iter().any(|(name, _)| *name == i.name)) {
+        // An input that an initializer names too is that constant: the value to use unless the caller has another.
+        let constants: BTreeSet<&str> = graph.initializers.iter().map(|(name, _)| name.as_str()).collect();
+        for input in graph.inputs.iter().filter(|i| !constants.contains(i.name.as_str())) {
             let name = identifier(&input.name, "input_");
             match self.param_info(input) {
                 Ok(info) => {
@@ -91,7 +95,7 @@ impl<'a> Converter<'a> {
                     params += 1;
                 }
                 Err(message) => {
-                    self.diags.push(Diag::error(self.model.span, format!("input '{}': {message}", input.name)));
+                    self.faults.push(Diag::error(self.model.span, format!("input '{}': {message}", input.name)));
                     scope.insert(input.name.clone(), Value::Poison(None));
                 }
             }
@@ -100,14 +104,17 @@ impl<'a> Converter<'a> {
         let place = Place { opsets: &self.model.opsets, caller: &caller, depth: 0 };
         self.nodes(&graph.nodes, &mut scope, place);
         let outputs: Vec<Value> = graph.outputs.iter().filter_map(|o| scope.get(&o.name).cloned()).collect();
-        if outputs.is_empty() || self.diags.has_errors() || !self.unsupported.is_empty() {
+        if outputs.is_empty() {
+            self.faults.push(Diag::error(self.model.span, "the model has no outputs"));
+        }
+        if !self.faults.is_empty() || !self.unsupported.is_empty() {
             return None;
         }
         self.emitter.span = self.model.span;
         let result = match self.emitter.output(&outputs) {
             Ok(result) => result,
             Err(Fail(diag)) => {
-                self.diags.push(diag.at(self.model.span));
+                self.faults.push(diag.at(self.model.span));
                 return None;
             }
         };
@@ -115,12 +122,14 @@ impl<'a> Converter<'a> {
         function.set_span(self.model.span);
         function.attr("global_symbol", "main");
         function.attr("num_input", params);
-        self.diags.ok(function.finish_bound(Leaf::Var(result)))
+        function.finish_bound(Leaf::Var(result)).map_err(|diag| self.faults.push(diag)).ok()
     }
 
     fn param_info(&mut self, input: &ValueInfo) -> Result<StructInfo, String> {
         let ty = input.ty.as_ref().ok_or("an input of the model must have a type")?;
-        self.struct_info(ty)
+        let info = self.struct_info(ty)?;
+        self.emitter.check_size(&info)?;
+        Ok(info)
     }
 
     fn struct_info(&mut self, ty: &Type) -> Result<StructInfo, String> {
@@ -204,7 +213,7 @@ impl<'a> Converter<'a> {
         let opset = cx.opset;
         for Fail(diag) in failed {
             let diag = diag.at(node.span).note(format!("inputs {seen}; operator set {opset}"));
-            self.diags.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
+            self.faults.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
         }
         None
     }
@@ -219,7 +228,7 @@ impl<'a> Converter<'a> {
     ) -> Option<Vec<Value>> {
         self.inlined = self.inlined.saturating_add(function.nodes.len() as u64);
         let mut fail = |message: String| {
-            self.diags.push(Diag::error(node.span, format!("{}: {message}", node.op)));
+            self.faults.push(Diag::error(node.span, format!("{}: {message}", node.op)));
             None
         };
         if place.depth >= MAX_FUNCTION_DEPTH {
@@ -270,15 +279,16 @@ impl<'a> Converter<'a> {
         let mut names: Vec<&str> = self.unsupported.iter().map(|(_, name, _)| name.as_str()).collect();
         names.sort_unstable();
         names.dedup();
+        let names: Vec<String> = names.into_iter().take(MAX_SHOWN).map(shown).collect();
         let nodes = if count == 1 { "1 node has".to_owned() } else { format!("{count} nodes have") };
         let mut diag = Diag::error(*first, format!("{nodes} an operator that is not supported: {}", names.join(", ")));
-        for (span, _, sentence) in &self.unsupported {
+        for (span, _, sentence) in self.unsupported.iter().take(MAX_SHOWN) {
             diag = diag.note(sentence.clone());
             if span != first {
                 diag = diag.label(*span, String::new());
             }
         }
-        self.diags
+        self.faults
             .push(diag.help("export the model with standard operators, or define these as functions of the model"));
     }
 }

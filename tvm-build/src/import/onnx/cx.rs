@@ -6,6 +6,7 @@ use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::TensorInfo;
 
 use super::emit::{Emitter, Fail, scalar};
+use super::limits::check_rank;
 use super::reader::NodeReader;
 use super::value::{Value, known_dims};
 
@@ -112,7 +113,8 @@ impl OpCx<'_> {
 
     /// Axes in `0..rank`, each once, from axes that may count from the end.
     pub(crate) fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>, Fail> {
-        let mut out = Vec::with_capacity(axes.len());
+        check_rank(rank)?;
+        let mut out = Vec::with_capacity(axes.len().min(rank));
         for &axis in axes {
             let normal = self.axis(axis, rank)?;
             if out.contains(&normal) {

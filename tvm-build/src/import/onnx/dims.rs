@@ -10,6 +10,9 @@ use super::graph::{Dim, Type, ValueInfo};
 /// Longest name that is read as an expression; it bounds how deep the expression is.
 const MAX_EXPRESSION: usize = 200;
 
+/// Longest identifier that is made of a name.
+const MAX_IDENTIFIER: usize = 80;
+
 /// The symbolic variables of a model: one a name.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
@@ -137,13 +140,14 @@ fn compact(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// `name` as an identifier: letters, digits and underscores, with `prefix` before what does not start as one.
+/// `name` as an identifier: letters, digits and underscores, with `prefix` before what does not start as one. A long
+/// name is cut; two names may give one identifier.
 pub(super) fn identifier(name: &str, prefix: &str) -> String {
     let mut out = String::with_capacity(name.len());
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         out.push_str(prefix);
     }
-    out.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
+    out.extend(name.chars().take(MAX_IDENTIFIER).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
     out
 }
 

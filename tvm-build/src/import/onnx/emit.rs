@@ -13,6 +13,7 @@ use tvm_ir::relax::build::{BindingBuilder, FnBuilder};
 use tvm_ir::relax::{ArgKind, Call, Expr, Leaf, StructInfo, Var};
 use tvm_ir::span::Span;
 
+use super::limits::check_rank;
 use super::value::{Pending, Value, int_constant};
 
 /// Why a node cannot be converted. The driver adds where.
@@ -38,15 +39,39 @@ impl From<&str> for Fail {
 }
 
 /// Makes calls and binds them.
-#[derive(Default)]
 pub(crate) struct Emitter {
     /// The function or branch that is built.
     pub(crate) function: FnBuilder,
     /// The node that is converted.
     pub(crate) span: Span,
+    max_elements: u64,
 }
 
 impl Emitter {
+    /// Builds a function in which no tensor of fixed shape has more than `max_elements` elements.
+    pub(crate) fn new(max_elements: u64) -> Emitter {
+        Emitter { function: FnBuilder::new(), span: Span::NONE, max_elements }
+    }
+
+    /// An error if a tensor has more elements than allowed, as far as its extents are numbers.
+    pub(crate) fn check_size(&self, info: &StructInfo) -> Result<(), String> {
+        let dims = match info {
+            StructInfo::Tensor(tensor) => tensor.dims.known().unwrap_or(&[]),
+            StructInfo::Tuple(fields) => return fields.iter().try_for_each(|field| self.check_size(field)),
+            _ => return Ok(()),
+        };
+        check_rank(dims.len())?;
+        let extents = dims.iter().filter_map(PrimExpr::as_int).map(|n| u64::try_from(n).unwrap_or(0));
+        let count = if dims.iter().any(|d| d.is_int(0)) { Some(0) } else { extents.fold(Some(1), checked_product) };
+        match count {
+            Some(count) if count <= self.max_elements => Ok(()),
+            _ => Err(format!(
+                "a tensor of shape {dims:?} has more elements than the limit of {} (Limits::tensor_elements)",
+                self.max_elements
+            )),
+        }
+    }
+
     /// Where bindings go, at the node that is converted.
     fn builder(&mut self, span: Span) -> &mut BindingBuilder {
         self.function.set_span(span);
@@ -72,6 +97,7 @@ impl Emitter {
         let leaves: Vec<Leaf> = values.iter().map(stand_in).collect();
         let call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
         let info = ops::infer(&call, &self.function.bindings().analyzer)?;
+        self.check_size(&info)?;
         // Completing a call may add arguments and rewrite them; the others are the values given.
         let mut given = leaves.into_iter().zip(values);
         let args = call.args.into_iter().map(|leaf| match given.next() {
@@ -187,6 +213,10 @@ impl Emitter {
         };
         Ok(self.builder(self.span).emit_as("gv", value, info.unwrap_or(StructInfo::Object)))
     }
+}
+
+fn checked_product(product: Option<u64>, extent: u64) -> Option<u64> {
+    product?.checked_mul(extent)
 }
 
 /// A leaf of the same struct info, for inference before the value is bound.

@@ -59,7 +59,7 @@ pub(crate) struct Function {
     /// Names of the outputs in the body.
     pub(crate) outputs: Vec<String>,
     /// Attributes without a default.
-    pub(crate) attributes: Vec<String>,
+    pub(crate) attributes: BTreeSet<String>,
     /// Attributes with a default.
     pub(crate) defaults: Vec<Attribute>,
     /// The body, in topological order.

@@ -14,6 +14,18 @@ pub struct Limits {
     pub dense_bytes: u64,
 }
 
+/// Most axes that a tensor may have.
+pub(super) const MAX_RANK: usize = 64;
+
+/// A sentence if a shape has too many axes.
+pub(super) fn check_rank(rank: usize) -> Result<(), String> {
+    if rank > MAX_RANK {
+        Err(format!("a tensor has {rank} dimensions, and at most {MAX_RANK} are allowed"))
+    } else {
+        Ok(())
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits { file_bytes: 1 << 37, items: 1 << 22, tensor_elements: 1 << 40, dense_bytes: 1 << 30 }

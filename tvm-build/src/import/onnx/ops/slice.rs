@@ -150,7 +150,7 @@ fn padded(cx: &mut OpCx<'_>, pads: &[i64], axes: Option<Vec<i64>>, value: f64) -
     };
     let rank = cx.rank(&x, "data")?;
     let axes = axes.map_or_else(|| Ok((0..rank).collect()), |axes| cx.axes(&axes, rank))?;
-    if pads.len() != 2 * axes.len() || pads.iter().any(|p| p.abs() > i64::from(i32::MAX)) {
+    if pads.len() != 2 * axes.len() || pads.iter().any(|p| p.unsigned_abs() > 1 << 31) {
         return Err(format!("pads {pads:?} do not fit {} axes", axes.len()).into());
     }
     let mut widths = vec![0; 2 * rank];

@@ -1,6 +1,6 @@
 //! From the bytes of a model file to a checked [`Model`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -11,8 +11,8 @@ use tvm_ir::span::{SourceMap, Span};
 use super::data_type::DataType;
 use super::external::Folder;
 use super::graph::{Attribute, Dim, Function, Graph, Model, Node, OpName, Type, Value, ValueInfo};
-use super::limits::Limits;
-use super::places::Places;
+use super::limits::{Limits, check_rank};
+use super::places::{Places, shown};
 use super::proto::*;
 use super::tensor::{Tensor, TensorCx};
 use super::{order, sparse, wire};
@@ -27,8 +27,7 @@ pub(crate) fn read_file(path: &Path, limits: &Limits, sources: &mut SourceMap) -
         Ok(bytes) => read(bytes, Folder::of_model(path), limits, places, sources),
         Err(message) => {
             places.fail_at(places.file(), format!("{name} {message}"));
-            places.publish(sources);
-            Err(places.diags)
+            Err(places.publish(sources).into_diags())
         }
     }
 }
@@ -56,10 +55,10 @@ fn read(
             None
         }
     };
-    reader.places.publish(sources);
+    let faults = reader.places.publish(sources);
     match model {
-        Some(model) => reader.places.diags.into_result(model),
-        None => Err(reader.places.diags),
+        Some(model) if faults.is_empty() => Ok(model),
+        _ => Err(faults.into_diags()),
     }
 }
 
@@ -92,7 +91,7 @@ impl Reader<'_> {
         let mut functions = BTreeMap::new();
         for proto in proto.functions {
             let (name, function) = self.function(proto);
-            let place = format!("function {name}");
+            let place = format!("function {}", shown(&name.to_string()));
             if functions.insert(name, function).is_some() {
                 self.fail(&place, "is defined twice");
             }
@@ -118,7 +117,7 @@ impl Reader<'_> {
 
     fn function(&mut self, proto: FunctionProto) -> (OpName, Function) {
         let name = OpName { domain: domain(proto.domain), op_type: proto.name, overload: proto.overload };
-        let place = format!("function {name}");
+        let place = format!("function {}", shown(&name.to_string()));
         let span = self.places.add(place.as_str());
         let opsets = self.opsets(&place, proto.opset_import);
         let defaults = self.attributes(proto.attribute_proto, &place, span);
@@ -133,7 +132,7 @@ impl Reader<'_> {
             opsets,
             inputs: proto.input,
             outputs: proto.output,
-            attributes: proto.attribute,
+            attributes: proto.attribute.into_iter().collect(),
             defaults,
             nodes,
         };
@@ -215,8 +214,8 @@ impl Reader<'_> {
 
     fn node(&mut self, proto: NodeProto, index: usize, place: &str) -> Node {
         let op = OpName { domain: domain(proto.domain), op_type: proto.op_type, overload: proto.overload };
-        let name = if proto.name.is_empty() { String::new() } else { format!(" \"{}\"", proto.name) };
-        let path = format!("{place}/node[{index}]{name} ({op})");
+        let name = if proto.name.is_empty() { String::new() } else { format!(" \"{}\"", shown(&proto.name)) };
+        let path = format!("{place}/node[{index}]{name} ({})", shown(&op.to_string()));
         let span = self.places.add(path.as_str());
         if op.op_type.is_empty() {
             self.places.fail_at(span, "names no operator");
@@ -227,13 +226,14 @@ impl Reader<'_> {
 
     fn attributes(&mut self, protos: Vec<AttributeProto>, place: &str, span: Span) -> Vec<Attribute> {
         let mut attributes: Vec<Attribute> = Vec::with_capacity(protos.len());
+        let mut names = BTreeSet::new();
         for proto in protos {
             let name = proto.name.clone();
-            if attributes.iter().any(|a| a.name == name) {
+            if !names.insert(name.clone()) {
                 self.places.fail_at(span, format!("attribute '{name}' is given twice"));
                 continue;
             }
-            let at = format!("{place}/{name}");
+            let at = format!("{place}/{}", shown(&name));
             match self.value(proto, &at) {
                 Ok(value) => attributes.push(Attribute { name, value }),
                 Err(message) => self.places.fail_at(span, format!("attribute '{name}': {message}")),
@@ -337,6 +337,7 @@ fn read_type(proto: TypeProto) -> Result<Option<Type>, String> {
         Some(TypeValue::Tensor(tensor)) => {
             let dtype = DataType::from_code(tensor.elem_type)
                 .ok_or_else(|| format!("element type {} is unknown", tensor.elem_type))?;
+            check_rank(tensor.shape.as_ref().map_or(0, |s| s.dim.len()))?;
             let shape = tensor.shape.map(|s| s.dim.into_iter().map(read_dim).collect()).transpose()?;
             Some(Type::Tensor { dtype, shape })
         }

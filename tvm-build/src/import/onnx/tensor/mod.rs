@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::data_type::DataType;
 use super::external::Folder;
-use super::limits::Limits;
+use super::limits::{Limits, check_rank};
 use super::proto::TensorProto;
 
 /// A dense tensor.
@@ -118,6 +118,7 @@ fn source(proto: &TensorProto) -> Result<Source, String> {
 
 /// The dims as extents; a negative one is an error.
 pub(super) fn shape(dims: &[i64]) -> Result<Vec<u64>, String> {
+    check_rank(dims.len())?;
     dims.iter().map(|&d| u64::try_from(d).map_err(|_| format!("dimension {d} of shape {dims:?} is negative"))).collect()
 }
 

@@ -236,9 +236,32 @@ fn refusals_name_the_node_and_the_numbers() {
         (one(13, "2, 3", vec![list("s", &[-1, -1])], node("Reshape", &["x", "s"], &["y"])), "more than one -1"),
         (one(13, "2, 3", vec![], node("Transpose", &["x"], &["y"]).ints("perm", &[0, 0])), "axis 0 is given twice"),
         (one(13, "2, 3", vec![], node("Flatten", &["x"], &["y"]).int("axis", 3)), "axis 3 is out of range for rank 2"),
+        (one(13, "1099511627776, 2", vec![], node("Relu", &["x"], &["y"])), "more elements than the limit of"),
+        (
+            one(13, "1", vec![list("s", &[1 << 40, 1 << 40])], node("Expand", &["x", "s"], &["y"])),
+            "shape [1099511627776, 1099511627776] has more elements than the limit",
+        ),
+        (one(13, "1", vec![list("s", &[1; 65])], node("Reshape", &["x", "s"], &["y"])), "has 65 dimensions"),
+        (one(13, "1", vec![list("s", &[7; 100])], node("Unsqueeze", &["x", "s"], &["y"])), "has 101 dimensions"),
+        (one(13, "2", vec![weight("w", &[1; 70])], node("Add", &["x", "w"], &["y"])), "has 70 dimensions"),
         (one(29, "2, 3", vec![], node("Relu", &["x"], &["y"])), "operator set 29 is newer than"),
         (one(6, "2, 3", vec![], node("Gemm", &["x", "x"], &["y"])), "it is supported from 7 on"),
     ] {
         assert!(error.contains(words), "{error}");
     }
+}
+
+#[test]
+fn many_faults_are_counted_and_long_names_cut() {
+    let bad = node("Relu", &["x", "x"], &[]);
+    let mut nodes = vec![bad; 300];
+    nodes.push(node("Relu", &["x"], &["y"]));
+    let error = import(&model(13, "2", vec![], nodes)).unwrap_err();
+    assert_eq!(error.lines().count(), 101);
+    assert!(error.ends_with("nowhere: there are 200 more errors, which are not shown | "), "{error}");
+    let mut long = node("Relu", &["x"], &["y"]).int("alpha", 1);
+    long.name = "é".repeat(1000);
+    let error = import(&model(13, "2", vec![], vec![long])).unwrap_err();
+    assert!(error.starts_with(&format!("graph/node[0] \"{}…\" (Relu): ", "é".repeat(80))), "{error}");
+    assert!(error.len() < 600);
 }
