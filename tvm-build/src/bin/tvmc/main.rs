@@ -9,18 +9,30 @@
 )]
 
 mod args;
+mod bench;
+mod check;
+mod compile;
 mod list;
+mod run;
 mod session;
 mod show;
+mod tensors;
 
 use args::{Cli, Command};
 use clap::Parser;
 use session::Failure;
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: tvm_runtime::host::CountingAllocator = tvm_runtime::host::CountingAllocator;
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Check(a) => check::run(&a),
         Command::Show(a) => show::run(&a),
+        Command::Compile(a) => compile::run(&a),
+        Command::Run(a) => run::run(&a),
+        Command::Bench(a) => bench::run(&a),
         Command::List => list::run(),
     };
     match result {

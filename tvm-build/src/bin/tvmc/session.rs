@@ -3,6 +3,8 @@
 use crate::args::{ModelArgs, TargetArgs};
 use std::io::IsTerminal;
 use std::time::Instant;
+use tvm_build::compile::{Options, compile_module};
+use tvm_build::host::HostModule;
 use tvm_build::{model, toolchain};
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
@@ -21,13 +23,24 @@ pub enum Failure {
 /// One run of the program.
 pub struct Session {
     pub sources: SourceMap,
+    /// Sizes of the module that `load_to_run` compiled.
+    pub facts: Option<Facts>,
     start: Instant,
     verbose: bool,
 }
 
+/// Sizes of a compiled module.
+#[derive(Clone, Default)]
+pub struct Facts {
+    pub arena_bytes: usize,
+    pub weight_bytes: u64,
+    pub code_bytes: u64,
+    pub target: String,
+}
+
 impl Session {
     pub fn new() -> Session {
-        Session { sources: SourceMap::default(), start: Instant::now(), verbose: std::io::stderr().is_terminal() }
+        Session { sources: SourceMap::default(), facts: None, start: Instant::now(), verbose: std::io::stderr().is_terminal() }
     }
 
     /// Says on a terminal what is being done.
@@ -54,6 +67,26 @@ impl Session {
         self.check(loaded)
     }
 
+    /// Reads a model, compiles it for this machine and loads it.
+    pub fn load_to_run(&mut self, model: &ModelArgs, target: &TargetArgs) -> Result<HostModule, Failure> {
+        let target = self.target(target)?;
+        let module = self.load(model)?;
+        self.progress("compiling");
+        let options = Options::new("model", target.clone());
+        let artifacts = self.check(compile_module(module, &options))?;
+        self.progress("running the C compiler");
+        let dir = Scratch::new().map_err(|e| Failure::Model(format!("error: no temporary folder: {e}")))?;
+        let loaded = self.check(HostModule::load(&artifacts, &dir.0))?;
+        let library = format!("{}model{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        self.facts = Some(Facts {
+            arena_bytes: artifacts.program.arena_bytes(),
+            weight_bytes: artifacts.weights.len(),
+            code_bytes: std::fs::metadata(dir.0.join(library)).map_or(0, |m| m.len()).saturating_sub(artifacts.weights.len()),
+            target: target.name,
+        });
+        Ok(loaded)
+    }
+
     /// The target asked for, or this machine.
     pub fn target(&self, args: &TargetArgs) -> Result<Target, Failure> {
         match &args.target {
@@ -69,5 +102,29 @@ impl Session {
 impl From<Diag> for Failure {
     fn from(diag: Diag) -> Failure {
         Failure::Model(format!("error: {diag}"))
+    }
+}
+
+/// A folder that goes away.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Scratch> {
+        let base = std::env::temp_dir();
+        for n in 0..1000 {
+            let dir = base.join(format!("tvmc-{}-{n}", std::process::id()));
+            match std::fs::create_dir(&dir) {
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                other => return other.map(|()| Scratch(dir)),
+            }
+        }
+        Err(std::io::Error::other("every name is taken"))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system's cleaning of its temporary folder.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,0 +1,31 @@
+//! `tvmc compile`
+
+use crate::args::CompileArgs;
+use crate::session::{Failure, Session};
+use tvm_build::codegen::SourceFile;
+use tvm_build::compile::{Options, compile_module};
+use tvm_build::toolchain::Toolchain;
+
+pub fn run(args: &CompileArgs) -> Result<(), Failure> {
+    let mut session = Session::new();
+    let target = session.target(&args.target)?;
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => {
+            let stem = args.model.model.file_stem().and_then(|s| s.to_str()).unwrap_or("model");
+            stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+        }
+    };
+    let module = session.load(&args.model)?;
+    session.progress("compiling");
+    let artifacts = session.check(compile_module(module, &Options::new(name, target)))?;
+    let toolchain = Toolchain::for_host(&args.out);
+    let units = session.check(artifacts.write(&toolchain).map_err(Into::into))?;
+    let report = SourceFile { name: format!("{}.report.txt", artifacts.name), text: artifacts.report() };
+    session.check(toolchain.write_sources(&[artifacts.header(), report]).map_err(Into::into))?;
+    session.progress("running the C compiler");
+    let library = session.check(toolchain.static_library(&artifacts.name, &units))?;
+    print!("{}", artifacts.report());
+    println!("library  {}", library.display());
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Running a compiled module in this process: for `tvmc run` and `tvmc bench`, and for tests.
+
+#![allow(unsafe_code, reason = "loads code that this crate has just generated and compiled")]
+
+use crate::compile::Artifacts;
+use crate::toolchain::Toolchain;
+use crate::vm::{Entry, EntryKind};
+use std::collections::BTreeMap;
+use std::path::Path;
+use tvm_ir::arith::Analyzer;
+use tvm_ir::diag::{Diag, Diags};
+use tvm_ir::prim::{PrimExpr, Var, substitute};
+use tvm_ir::span::Span;
+use tvm_runtime::host::{HostStorage, HostTensor, Session, load_kernels};
+use tvm_runtime::{Arg, KernelTable};
+
+/// A module that runs in this process.
+pub struct HostModule {
+    session: Session,
+    entries: Vec<Entry>,
+    functions: &'static [tvm_runtime::Function],
+}
+
+impl HostModule {
+    /// Compiles the kernels to a shared library in a folder and loads it. The library stays loaded.
+    pub fn load(artifacts: &Artifacts, dir: &Path) -> Result<HostModule, Diags> {
+        let toolchain = Toolchain::for_host(dir);
+        let units = artifacts.write(&toolchain)?;
+        let library = toolchain.shared_library(&artifacts.name, &units)?;
+        let mut tables = Vec::new();
+        for level in &artifacts.levels {
+            let symbols: Vec<&str> = level.symbols.iter().map(String::as_str).collect();
+            // SAFETY: the library holds the kernels of these symbols and nothing that runs when it is loaded.
+            let kernels = unsafe { load_kernels(&library, &symbols) }
+                .map_err(|e| error(format!("{} cannot be loaded: {e}", library.display())))?;
+            tables.push(KernelTable { level: level.level, kernels });
+        }
+        let program = artifacts.program.to_static(tables.leak());
+        // SAFETY: program, kernels and weights come from one compilation.
+        let session = unsafe { Session::new(program, &artifacts.weights.to_vec()) };
+        Ok(HostModule { session, entries: artifacts.program.entries.clone(), functions: program.functions })
+    }
+
+    /// The public functions.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The public function of a name. The error lists those there are.
+    pub fn entry(&self, name: &str) -> Result<&Entry, Diag> {
+        self.entries.iter().find(|e| e.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.entries.iter().map(|e| e.name.as_str()).collect();
+            error(format!("the module has no public function {name}")).help(format!("it has {}", names.join(", ")))
+        })
+    }
+
+    /// Calls a function once: its parameters in order, tuples flattened. Shapes are given as `int64` tensors of rank 1,
+    /// scalars as tensors of one element.
+    pub fn run(&mut self, name: &str, inputs: &mut [HostTensor]) -> Result<Vec<HostTensor>, Diag> {
+        self.repeat(name, inputs, &mut |call| call())
+    }
+
+    /// Prepares a call, then hands `body` a closure that makes it, as often as wanted; each call writes the outputs anew
+    /// and allocates nothing.
+    pub fn repeat(
+        &mut self,
+        name: &str,
+        inputs: &mut [HostTensor],
+        body: &mut dyn FnMut(&mut dyn FnMut() -> Result<(), Diag>) -> Result<(), Diag>,
+    ) -> Result<Vec<HostTensor>, Diag> {
+        let entry = self.entry(name)?.clone();
+        if entry.params.len() != inputs.len() {
+            let names: Vec<&str> = entry.params.iter().map(|p| p.name.as_str()).collect();
+            let message = format!("{name} takes {} arguments, {} are given", entry.params.len(), inputs.len());
+            return Err(error(message).help(format!("they are {}", names.join(", "))));
+        }
+        let symbols = bind(&entry, inputs);
+        let mut outputs = output_tensors(&entry, &symbols)?;
+        if let Some(bytes) = &entry.dynamic_bytes {
+            let arena = self.functions.get(entry.function).map_or(0, |f| f.frame.arena);
+            let more = usize::try_from(value(bytes, &symbols)?).map_err(|_| error("the arena is too large".into()))?;
+            self.session.reserve(arena.saturating_add(more));
+        }
+        let integers: Vec<Vec<i64>> = inputs.iter().map(integers).collect();
+        let mut args = Vec::new();
+        for ((param, input), ints) in entry.params.iter().zip(inputs.iter_mut()).zip(&integers) {
+            let first = ints.first().copied().unwrap_or(0);
+            args.push(match param.kind {
+                EntryKind::Tensor(..) => input.input(),
+                EntryKind::Shape(_) => Arg::shape(ints),
+                EntryKind::Int(_) => Arg::int(first),
+                EntryKind::Bool => Arg::bool(first != 0),
+                EntryKind::Float => Arg::float(number(input)),
+            });
+        }
+        args.extend(outputs.iter_mut().map(HostTensor::output));
+        let function = self.functions.get(entry.function).ok_or_else(|| error(format!("{name} is not compiled")))?;
+        let mut storage = HostStorage::new(function);
+        let session = &mut self.session;
+        body(&mut || match session.call(entry.function, &args, &mut storage) {
+            Ok(_) => Ok(()),
+            Err(e) => Err(error(format!("{name}: {e}"))),
+        })?;
+        drop(args);
+        Ok(outputs)
+    }
+}
+
+fn error(message: String) -> Diag {
+    Diag::error(Span::NONE, message)
+}
+
+/// Values of the symbols that stand alone in the signature. Whether all agree is checked by the call.
+fn bind(entry: &Entry, inputs: &[HostTensor]) -> BTreeMap<Var, PrimExpr> {
+    let mut symbols = BTreeMap::new();
+    for (param, input) in entry.params.iter().zip(inputs) {
+        let ints = integers(input);
+        let (dims, values) = match &param.kind {
+            EntryKind::Tensor(_, Some(dims)) => (dims.as_slice(), input.shape()),
+            EntryKind::Shape(Some(dims)) => (dims.as_slice(), &ints[..]),
+            EntryKind::Int(Some(dim)) => (std::slice::from_ref(dim), &ints[..]),
+            _ => continue,
+        };
+        for (dim, v) in dims.iter().zip(values) {
+            if let Some(var) = dim.as_var() {
+                symbols.entry(var.clone()).or_insert_with(|| PrimExpr::int(var.dtype(), *v));
+            }
+        }
+    }
+    symbols
+}
+
+fn output_tensors(entry: &Entry, symbols: &BTreeMap<Var, PrimExpr>) -> Result<Vec<HostTensor>, Diag> {
+    entry
+        .outs
+        .iter()
+        .map(|out| {
+            let shape = out.dims.iter().map(|d| value(d, symbols)).collect::<Result<Vec<_>, _>>()?;
+            HostTensor::zeroed(out.dtype, &shape).ok_or_else(|| error(format!("{} has no shape {shape:?}", out.name)))
+        })
+        .collect()
+}
+
+fn value(e: &PrimExpr, symbols: &BTreeMap<Var, PrimExpr>) -> Result<i64, Diag> {
+    let known = Analyzer::new().simplify(&substitute(e, symbols));
+    known.as_int().ok_or_else(|| error(format!("the size {e:?} is not known from the arguments")))
+}
+
+/// The elements of an integer or bool tensor, of as many as matter for shapes and scalars.
+fn integers(t: &HostTensor) -> Vec<i64> {
+    let width = t.dtype().bytes().max(1);
+    let signed = matches!(t.dtype().code, tvm_runtime::TypeCode::Int);
+    t.bytes()
+        .chunks_exact(width)
+        .take(64)
+        .filter(|c| c.len() <= 8)
+        .map(|c| {
+            let negative = signed && c.last().is_some_and(|b| *b >= 0x80);
+            let mut bytes = if negative { [0xFF; 8] } else { [0; 8] };
+            bytes.iter_mut().zip(c).for_each(|(to, from)| *to = *from);
+            i64::from_le_bytes(bytes)
+        })
+        .collect()
+}
+
+fn number(t: &HostTensor) -> f64 {
+    match *t.bytes() {
+        [a, b, c, d] => f64::from(f32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0.0,
+    }
+}
