@@ -21,7 +21,7 @@ pub(super) static OPS: &[OpDef] = &[
         &[attr("rate", AttrKind::Float, AttrDefault::Float(0.5))],
         |cx| float(cx).map(|x| StructInfo::Tuple(vec![x.clone(), x])),
         Lower::Tir("dropout", lower_dropout),
-        Pattern::Opaque,
+        Pattern::ElemWise,
     ),
     op(
         "nn.gelu",

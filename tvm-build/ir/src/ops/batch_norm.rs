@@ -25,7 +25,7 @@ pub(super) static OPS: &[OpDef] = &[op(
     ],
     infer,
     Lower::Tir("batch_norm", lower),
-    Pattern::Opaque,
+    Pattern::OutEWiseFusable,
 )];
 
 fn infer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {

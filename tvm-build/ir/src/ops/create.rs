@@ -52,7 +52,7 @@ pub(super) static OPS: &[OpDef] = &[
         &[attr("dtype", AttrKind::DType, AttrDefault::DType(DType::F32))],
         infer_eye,
         Lower::Tir("eye", lower_eye),
-        Pattern::Injective,
+        Pattern::ElemWise,
     )
     .prepared(prepare_eye),
     op(
@@ -62,7 +62,7 @@ pub(super) static OPS: &[OpDef] = &[
         &[],
         infer_triangle,
         Lower::Tir("tril", |cx| lower_triangle(cx, false)),
-        Pattern::Injective,
+        Pattern::ElemWise,
     )
     .prepared(prepare_triangle),
     op(
@@ -72,7 +72,7 @@ pub(super) static OPS: &[OpDef] = &[
         &[],
         infer_triangle,
         Lower::Tir("triu", |cx| lower_triangle(cx, true)),
-        Pattern::Injective,
+        Pattern::ElemWise,
     )
     .prepared(prepare_triangle),
 ];

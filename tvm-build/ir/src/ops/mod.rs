@@ -30,6 +30,7 @@ mod search;
 mod shape;
 mod show;
 mod slice;
+mod sort;
 mod spread;
 mod take;
 mod topi;
@@ -71,6 +72,7 @@ static FILES: &[&[OpDef]] = &[
     search::OPS,
     shape::OPS,
     slice::OPS,
+    sort::OPS,
     spread::OPS,
     take::OPS,
     unary::OPS,

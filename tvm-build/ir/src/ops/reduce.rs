@@ -23,12 +23,12 @@ macro_rules! reductions {
 
 reductions! {
     "max" CommReduce |cx| lower(cx, Reducer::Max), "greatest element; a NaN gives NaN";
-    "mean" CommReduce lower_mean, "sum divided by the number of elements";
+    "mean" OutEWiseFusable lower_mean, "sum divided by the number of elements";
     "min" CommReduce |cx| lower(cx, Reducer::Min), "least element; a NaN gives NaN";
     "prod" CommReduce |cx| lower(cx, Reducer::Prod), "product of the elements";
-    "std" CommReduce |cx| lower_variance(cx, true), "square root of the variance";
+    "std" OutEWiseFusable |cx| lower_variance(cx, true), "square root of the variance";
     "sum" CommReduce |cx| lower(cx, Reducer::Sum), "sum of the elements";
-    "variance" CommReduce |cx| lower_variance(cx, false), "mean of the squared distances to the mean (biased)";
+    "variance" OutEWiseFusable |cx| lower_variance(cx, false), "mean of the squared distances to the mean (biased)";
 }
 
 /// The reduced axes, ascending; all when `axis` is None.

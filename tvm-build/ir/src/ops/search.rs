@@ -24,7 +24,7 @@ pub(super) static OPS: &[OpDef] = &[
         ATTRS,
         infer_arg,
         Lower::Tir("argmax", |cx| lower_arg(cx, CmpOp::Gt)),
-        Pattern::CommReduce,
+        Pattern::OutEWiseFusable,
     ),
     op(
         "argmin",
@@ -33,7 +33,7 @@ pub(super) static OPS: &[OpDef] = &[
         ATTRS,
         infer_arg,
         Lower::Tir("argmin", |cx| lower_arg(cx, CmpOp::Lt)),
-        Pattern::CommReduce,
+        Pattern::OutEWiseFusable,
     ),
     op(
         "where",

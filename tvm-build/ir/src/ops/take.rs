@@ -17,7 +17,7 @@ pub(super) static OPS: &[OpDef] = &[
         &[attr("axis", AttrKind::Int, AttrDefault::Int(0))],
         infer_elements,
         Lower::Tir("gather", lower_elements),
-        Pattern::Injective,
+        Pattern::Opaque,
     ),
     op(
         "gather_nd",
@@ -26,7 +26,7 @@ pub(super) static OPS: &[OpDef] = &[
         &[attr("batch_dims", AttrKind::Int, AttrDefault::Int(0))],
         infer_nd,
         Lower::Tir("te_gather_nd", lower_nd),
-        Pattern::Injective,
+        Pattern::Opaque,
     ),
     op(
         "one_hot",
@@ -45,7 +45,7 @@ pub(super) static OPS: &[OpDef] = &[
         &[attr("axis", AttrKind::OptInt, AttrDefault::None), attr("mode", AttrKind::Str, AttrDefault::Str("fast"))],
         infer_take,
         Lower::Tir("take", lower_take),
-        Pattern::Injective,
+        Pattern::Opaque,
     ),
 ];
 

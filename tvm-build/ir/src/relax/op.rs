@@ -25,7 +25,7 @@ pub struct OpDef {
     pub infer: fn(&InferCx<'_>) -> Result<StructInfo, Diag>,
     /// How it becomes something simpler.
     pub lower: Lower,
-    /// How it takes part in fusion; a test compares it with what its PrimFunc shows.
+    /// How it takes part in fusion, at most: what its PrimFunc shows may be less for given shapes and attributes.
     pub pattern: Pattern,
     /// What else it does.
     pub effects: Effects,

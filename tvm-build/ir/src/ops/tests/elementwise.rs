@@ -1,15 +1,17 @@
 //! Element-wise ops and reductions against plain loops.
 
 use super::eval::{Array, Random, check, eval, indices};
-use super::samples::{call, ints, of};
+use super::samples::{call, ints, nothing, of};
 use crate::dtype::DType;
-use crate::ops::tests::samples::nothing;
 use crate::prim::PrimExpr;
 use crate::relax::Leaf;
 
 const F: DType = DType::F32;
 
-fn floats() -> Vec<(&'static str, fn(f64) -> f64)> {
+/// An op and what it computes of an element.
+type Single<T> = (&'static str, fn(T) -> T);
+
+fn floats() -> Vec<Single<f64>> {
     vec![
         ("abs", f64::abs),
         ("acos", f64::acos),
@@ -76,7 +78,7 @@ fn unary() {
 #[test]
 fn unary_of_integers() {
     let x = Array { shape: vec![4], data: vec![-128.0, -3.0, 0.0, 127.0] };
-    let ints: [(&str, fn(i8) -> i8); 7] = [
+    let ints: [Single<i8>; 7] = [
         ("abs", i8::wrapping_abs),
         ("negative", i8::wrapping_neg),
         ("sign", i8::signum),
@@ -91,13 +93,14 @@ fn unary_of_integers() {
     }
 }
 
-type Pair = (&'static str, fn(f64, f64) -> f64);
+/// An op and what it computes of two elements.
+type Pair<T> = (&'static str, fn(T, T) -> T);
 
 fn truth(b: bool) -> f64 {
     f64::from(u8::from(b))
 }
 
-fn pairs() -> Vec<Pair> {
+fn pairs() -> Vec<Pair<f64>> {
     vec![
         ("add", |a, b| a + b),
         ("atan2", f64::atan2),
@@ -150,7 +153,7 @@ fn binary_broadcasts() {
 #[test]
 fn binary_of_integers() {
     let mut random = Random::new(2);
-    let ops: [(&str, fn(i64, i64) -> i64); 11] = [
+    let ops: [Pair<i64>; 11] = [
         ("add", |a, b| a + b),
         ("bitwise_and", |a, b| a & b),
         ("bitwise_or", |a, b| a | b),

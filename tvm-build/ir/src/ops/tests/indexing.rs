@@ -131,7 +131,8 @@ fn gathers() {
 #[test]
 fn scatters() {
     let mut random = Random::new(24);
-    let modes: [(&str, fn(f64, f64) -> f64); 5] =
+    type Mode = (&'static str, fn(f64, f64) -> f64);
+    let modes: [Mode; 5] =
         [("update", |_, b| b), ("add", |a, b| a + b), ("mul", |a, b| a * b), ("min", f64::min), ("max", f64::max)];
     let (x, up) = (random.array(&[4, 3], F), random.array(&[6, 3], F));
     let at = Array::new(&[6, 3], |_| random.int(-4, 4) as f64);
@@ -256,4 +257,32 @@ fn created() {
     one("zeros_like", &x, vec![], &[("dtype", DType::I8.into())], &[2, 3, 4], |_| 0.0);
     let full = call("full", vec![shape(&[2]), of("v", &[], F)], nothing());
     check(&full, &[Array { shape: vec![], data: vec![1.5] }], &[2], 0.0, |_| 1.5);
+}
+
+#[test]
+fn orders() {
+    let mut random = Random::new(29);
+    let mut x = random.array(&[2, 9, 3], F);
+    (x.data[4], x.data[13], x.data[20]) = (f64::NAN, f64::NAN, f64::INFINITY);
+    let line = |i: &[i64], down: bool| -> Vec<(f64, i64)> {
+        let mut all: Vec<(f64, i64)> = (0..9).map(|k| (x.at(&[i[0], k, i[2]]), k)).collect();
+        let key = |v: f64| if v.is_nan() { (1, 0.0) } else { (0, v) };
+        all.sort_by(|a, b| {
+            let order = key(a.0).partial_cmp(&key(b.0)).unwrap();
+            if down { order.reverse() } else { order }
+        });
+        all
+    };
+    let at = |i: &[i64]| usize::try_from(i[1]).unwrap();
+    let axis = || ("axis", AttrValue::from(1));
+    for down in [false, true] {
+        let attrs = [axis(), ("descending", down.into())];
+        one("sort", &x, vec![], &attrs, &[2, 9, 3], |i| line(i, down)[at(i)].0);
+        one("argsort", &x, vec![], &attrs, &[2, 9, 3], |i| line(i, down)[at(i)].1 as f64);
+        let attrs = [axis(), ("largest", down.into()), ("k", 4.into()), ("ret_type", "indices".into())];
+        one("topk", &x, vec![], &attrs, &[2, 4, 3], |i| line(i, down)[at(i)].1 as f64);
+        one("topk", &x, vec![], &[axis(), ("largest", down.into()), ("k", 4.into())], &[2, 4, 3], |i| {
+            line(i, down)[at(i)].0
+        });
+    }
 }

@@ -48,6 +48,7 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
     shapes(&mut add);
     nn(&mut add);
     manipulate(&mut add);
+    order(&mut add);
     norms(&mut add);
     transposed(&mut add);
     let shape = Leaf::Shape(vec![crate::prim::PrimExpr::i64(2)]);
@@ -198,6 +199,13 @@ fn manipulate(add: &mut Add<'_>) {
     add("linear", vec![x(&[2, 3]), w(&[4, 3]), of("b", &[4], F)], &[], &[2, 4], F);
     add("linear", vec![x(&[5, 2, 3]), w(&[4, 3])], &[], &[5, 2, 4], F);
     add("shape_to_tensor", vec![shape(&[2, 3])], &[], &[2], DType::I64);
+}
+
+fn order(add: &mut Add<'_>) {
+    add("sort", vec![x(&[3, 5])], &[("descending", true.into())], &[3, 5], F);
+    add("argsort", vec![x(&[3, 5])], &[("axis", 0.into())], &[3, 5], DType::I32);
+    add("topk", vec![x(&[3, 5])], &[("k", 2.into())], &[3, 2], F);
+    add("topk", vec![x(&[3, 5])], &[("ret_type", "indices".into()), ("dtype", DType::I64.into())], &[3, 1], DType::I64);
 }
 
 fn norms(add: &mut Add<'_>) {
