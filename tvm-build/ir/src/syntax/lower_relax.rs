@@ -29,6 +29,8 @@ pub(super) struct RelaxLower<'c, 'a> {
     pub(super) current: Vec<Binding>,
     outputs: Option<Vec<Ident>>,
     pub(super) in_dataflow: bool,
+    /// In a statement that is a call alone: a PrimFunc may be called for its effect.
+    pub(super) bare_call: bool,
     /// Variables of closed dataflow blocks that are not outputs.
     pub(super) hidden: BTreeMap<Name, Span>,
     attrs: Attrs,
@@ -116,6 +118,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             current: Vec::new(),
             outputs: None,
             in_dataflow: false,
+            bare_call: false,
             hidden: BTreeMap::new(),
             attrs: Attrs::new(),
             result: None,
@@ -277,7 +280,10 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
                 Ok(())
             }
             Some(_) => {
-                let (value, info) = self.value(e)?;
+                self.bare_call = true;
+                let lowered = self.value(e);
+                self.bare_call = false;
+                let (value, info) = lowered?;
                 self.bind("_", value, info, e.span);
                 Ok(())
             }

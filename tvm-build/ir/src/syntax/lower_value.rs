@@ -343,6 +343,10 @@ impl RelaxLower<'_, '_> {
         let args = args.iter().map(|a| self.leaf(a)).collect::<Result<Vec<_>, _>>()?;
         if let Leaf::Global(g) = &callee {
             if let Some(Signature::Prim) = self.cx.signatures.get(&g.0) {
+                // As CallTIRRewrite leaves it: outputs are among the arguments.
+                if self.bare_call && !self.in_dataflow {
+                    return Ok((Value::CallFunc { callee, args }, StructInfo::unit()));
+                }
                 return Err(Diag::error(span, format!("`{}` is a PrimFunc", g.0))
                     .help(format!("call it with R.call_tir(cls.{}, (…), out_sinfo=…)", g.0)));
             }

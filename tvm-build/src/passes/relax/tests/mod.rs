@@ -300,3 +300,23 @@ fn outputs_are_allocated_explicitly() {
     let e = run_steps(&steps, &mut m, &Target::named("generic").unwrap(), &mut Instrument::default()).unwrap_err();
     assert!(e.to_string().contains("run ToNonDataflow before it"), "{e}");
 }
+
+#[test]
+fn large_graphs_take_no_longer_than_they_are_large() {
+    let mut f = FnBuilder::new();
+    let x = f.param("x", f32(&[4, 4]));
+    let mut values = vec![x];
+    for i in 0..2000usize {
+        let a = values[values.len() - 1].clone();
+        let b = values[values.len() / 2].clone();
+        let op = ["add", "multiply", "subtract", "maximum"][i % 4];
+        values.push(f.call(op, vec![a, b], &[]).unwrap());
+    }
+    let last = values.pop().unwrap();
+    let mut m = module(f, last);
+    let start = std::time::Instant::now();
+    let steps = (pipeline::lookup("default").unwrap().steps)();
+    let mut instrument = Instrument { verify: None, ..Instrument::default() };
+    run_steps(&steps, &mut m, &Target::named("generic").unwrap(), &mut instrument).unwrap();
+    assert!(start.elapsed().as_secs() < 20, "{:?}", instrument.times);
+}
