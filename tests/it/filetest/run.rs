@@ -6,7 +6,7 @@ use tvm_build::pipeline;
 use tvm_ir::diag::{Diag, Diags, Severity};
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
-use tvm_ir::structural::module_equal;
+use tvm_ir::structural::diff;
 use tvm_ir::syntax::{Dialect, ParseOptions, parse_module, print_module, print_with_constants};
 use tvm_ir::target::Target;
 
@@ -45,7 +45,7 @@ fn round_trip(module: &IRModule) -> Result<(), String> {
         let again = parse_module(&mut sources, "printed", &text, ParseOptions { constants }).map_err(|d| {
             format!("what is printed does not parse: {}\n{text}", tvm_ir::render::render_all(&d, &sources))
         })?;
-        module_equal(module, &again).map_err(|d| format!("what is printed parses to another module: {d}\n{text}"))?;
+        diff::modules(module, &again).map_err(|d| format!("what is printed parses to another module: {d}\n{text}"))?;
         if print_module(&again, dialect) != text {
             return Err(format!("printing again gives another text than\n{text}"));
         }

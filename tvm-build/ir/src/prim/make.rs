@@ -39,10 +39,10 @@ impl PrimExpr {
         PrimExpr::int(DType::BOOL, i64::from(v))
     }
 
-    /// A float literal, rounded to `f32` for 32-bit types (narrower types round when evaluated).
+    /// A float literal. The number is kept as given, so that it prints as written; its value is that number rounded to
+    /// the type.
     pub fn float(dtype: DType, v: f64) -> PrimExpr {
-        let rounded = if dtype.scalar() == DType::F32 { f64::from(v as f32) } else { v };
-        let scalar = PrimExpr::new(PrimKind::Float(rounded), dtype.scalar());
+        let scalar = PrimExpr::new(PrimKind::Float(v), dtype.scalar());
         if dtype.lanes > 1 { scalar.broadcast(dtype.lanes) } else { scalar }
     }
 
@@ -102,7 +102,10 @@ impl PrimExpr {
         let ordering = match (a.kind(), b.kind()) {
             (PrimKind::Int(x), PrimKind::Int(y)) if a.dtype().is_uint() => Some((*x as u64).cmp(&(*y as u64))),
             (PrimKind::Int(x), PrimKind::Int(y)) => Some(x.cmp(y)),
-            (PrimKind::Float(x), PrimKind::Float(y)) => x.partial_cmp(y),
+            (PrimKind::Float(x), PrimKind::Float(y)) => match (rounded(a.dtype(), *x), rounded(b.dtype(), *y)) {
+                (Some(x), Some(y)) => x.partial_cmp(&y),
+                _ => None,
+            },
             _ => None,
         };
         if let Some(o) = ordering {
@@ -191,7 +194,10 @@ impl PrimExpr {
         match self.kind() {
             PrimKind::Int(v) if dtype.is_integer() || dtype.is_bool() => PrimExpr::int(dtype, *v),
             PrimKind::Int(v) if dtype.is_float() && !(from.is_uint() && *v < 0) => PrimExpr::float(dtype, *v as f64),
-            PrimKind::Float(v) if dtype == DType::F32 || dtype == DType::F64 => PrimExpr::float(dtype, *v),
+            PrimKind::Float(v) if dtype == DType::F32 || dtype == DType::F64 => match rounded(from, *v) {
+                Some(v) => PrimExpr::float(dtype, v),
+                None => PrimExpr::new(PrimKind::Cast(self.clone()), dtype),
+            },
             _ => PrimExpr::new(PrimKind::Cast(self.clone()), dtype),
         }
     }
@@ -343,16 +349,26 @@ fn fold_float(op: BinOp, a: &PrimExpr, b: &PrimExpr) -> Option<PrimExpr> {
             _ => None,
         };
     };
+    let (x, y) = (rounded(dtype, *x)?, rounded(dtype, *y)?);
     let v = match op {
         BinOp::Add => x + y,
         BinOp::Sub => x - y,
         BinOp::Mul => x * y,
-        BinOp::Div if *y != 0.0 => x / y,
-        BinOp::Min if !x.is_nan() && !y.is_nan() => x.min(*y),
-        BinOp::Max if !x.is_nan() && !y.is_nan() => x.max(*y),
+        BinOp::Div if y != 0.0 => x / y,
+        BinOp::Min if !x.is_nan() && !y.is_nan() => x.min(y),
+        BinOp::Max if !x.is_nan() && !y.is_nan() => x.max(y),
         _ => return None,
     };
-    Some(PrimExpr::float(dtype, v))
+    Some(PrimExpr::float(dtype, rounded(dtype, v)?))
+}
+
+/// The value of a literal of a type; `None` for types that are rounded when evaluated.
+fn rounded(dtype: DType, v: f64) -> Option<f64> {
+    match dtype.scalar() {
+        DType::F64 => Some(v),
+        DType::F32 => Some(f64::from(v as f32)),
+        _ => None,
+    }
 }
 
 macro_rules! operator {

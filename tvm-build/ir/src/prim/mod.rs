@@ -286,7 +286,7 @@ pub enum PrimKind {
     Var(Var),
     /// An integer or bool; 64-bit unsigned values are kept as their bit pattern.
     Int(i64),
-    /// A float, already rounded to the expression's type.
+    /// A float as written; its value is that number rounded to the expression's type.
     Float(f64),
     /// A string argument of an intrinsic or extern call.
     Str(Name),

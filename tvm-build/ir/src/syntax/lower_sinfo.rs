@@ -155,6 +155,16 @@ impl Lower<'_> {
         }
     }
 
+    fn shape_var(&mut self, e: &Expr) -> Option<Dims> {
+        match self.scope.lookup(e.name()?, e.span)? {
+            Entity::Relax(v) => match v.info() {
+                StructInfo::Shape(dims) => Some(dims.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn tensor_info(&mut self, a: &mut Args<'_>, span: Span) -> Lowered<StructInfo> {
         let mut first = a.take("shape")?;
         let mut dtype = None;
@@ -174,6 +184,8 @@ impl Lower<'_> {
         let ndim = self.rank(a.keyword("ndim"))?;
         let dims = match first {
             None | Some(Expr { kind: ExprKind::None, .. }) => ndim,
+            // A shape variable: what is known of its value.
+            Some(e) if self.shape_var(e).is_some() => self.shape_var(e).unwrap_or(Dims::Unknown),
             Some(e) => {
                 let dims = self.shape_dims(e)?;
                 if ndim.rank().is_some_and(|n| n != dims.len()) {

@@ -99,17 +99,6 @@ pub(super) fn float(v: f64) -> String {
     strip(&format!("{v:.decimals$}"))
 }
 
-/// A float of 32 bits: itself where that takes few digits, else the shortest decimal that rounds to it, written as
-/// [`float`] writes that.
-pub(super) fn float32(v: f64) -> String {
-    let digits = |s: &str| s.bytes().filter(u8::is_ascii_digit).count();
-    if digits(&v.to_string()) <= 10 || v.abs() == f64::from(f32::MAX) {
-        return float(v);
-    }
-    let short = (v as f32).to_string();
-    float(if v.is_finite() { short.parse().unwrap_or(v) } else { v })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,9 +118,6 @@ mod tests {
         ] {
             assert_eq!(float(v), text);
         }
-        assert_eq!(float32(f64::from(0.1f32)), "0.10000000000000001");
-        assert_eq!(float32(1234567.125), "1234567.125");
-        assert_eq!(float32(f64::from(f32::MIN)), "-340282346638528859811704183484516925440.0");
         assert_eq!(float(f64::from(0.1f32)), "0.10000000149011612");
     }
 

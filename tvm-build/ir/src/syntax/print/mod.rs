@@ -19,6 +19,25 @@ use crate::relax::{self as rx, StructInfo};
 use names::Names;
 use std::collections::BTreeSet;
 
+/// A line at the head of a function.
+#[derive(Clone, PartialEq, Debug)]
+enum Declared {
+    /// `n = T.int64()`: a variable used without a definition.
+    Var(Name, DType),
+    /// `cls = Module`
+    Module,
+}
+
+impl Declared {
+    /// The name of a variable.
+    fn var(self) -> Option<Name> {
+        match self {
+            Declared::Var(name, _) => Some(name),
+            Declared::Module => None,
+        }
+    }
+}
+
 /// State of printing one text.
 pub(super) struct Printer {
     dialect: Dialect,
@@ -29,8 +48,8 @@ pub(super) struct Printer {
     literal: DType,
     /// Frame of the function being printed.
     function_frame: usize,
-    /// Variables used without a definition: the function declares them.
-    undeclared: Vec<(Name, DType)>,
+    /// What the function must declare, in order of first use.
+    undeclared: Vec<Declared>,
     /// Symbolic variables that today's dialect declares before the module.
     type_vars: Vec<Name>,
     in_signature: bool,
@@ -38,8 +57,6 @@ pub(super) struct Printer {
     func_vars: Vec<Var>,
     /// Loops around, with their domains.
     open_loops: Vec<(Var, PrimExpr, PrimExpr)>,
-    /// Whether the function names others of the module.
-    uses_module: bool,
     /// Variables that the Relax function reads.
     used: BTreeSet<rx::Var>,
     constants: Vec<Constant>,
@@ -59,7 +76,6 @@ impl Printer {
             in_signature: false,
             func_vars: Vec::new(),
             open_loops: Vec::new(),
-            uses_module: false,
             used: BTreeSet::new(),
             constants: Vec::new(),
         }
@@ -101,7 +117,7 @@ impl Printer {
             head.push("# from tvm.script import ir as I".into());
         }
         let today = self.dialect == Dialect::V0_27;
-        if used("T.") || (today && !self.type_vars.is_empty()) {
+        if used("T.") {
             head.push(format!("# from tvm.script import {} as T", if today { "tirx" } else { "tir" }));
             if today {
                 head.push("# from tvm.tirx.layout import Axis".into());

@@ -1,7 +1,7 @@
 //! Scalar expressions.
 
-use super::Printer;
-use super::doc::{Doc, float, float32, level, quoted, tuple};
+use super::doc::{Doc, float, level, quoted, tuple};
+use super::{Declared, Printer};
 use crate::dtype::DType;
 use crate::name::Name;
 use crate::prim::{BinOp, Buffer, CmpOp, Intrinsic, PrimExpr, PrimKind, Range, Var};
@@ -24,7 +24,7 @@ impl Printer {
         }
         let frame = self.function_frame;
         let name = self.names.define_prim_in(v, frame);
-        self.undeclared.push((name.clone(), v.dtype()));
+        self.undeclared.push(Declared::Var(name.clone(), v.dtype()));
         name
     }
 
@@ -51,10 +51,7 @@ impl Printer {
         match e.kind() {
             PrimKind::Var(v) => Doc::atom(self.var(v).as_str()),
             PrimKind::Int(v) => Doc::atom(self.int(dtype, *v)),
-            PrimKind::Float(v) => {
-                let digits = if dtype == DType::F32 { float32(*v) } else { float(*v) };
-                Doc::atom(format!("T.{dtype}({digits})"))
-            }
+            PrimKind::Float(v) => Doc::atom(format!("T.{dtype}({})", float(*v))),
             PrimKind::Str(s) => Doc::atom(quoted(s)),
             PrimKind::Binary(op, a, b) => self.binary(*op, a, b),
             PrimKind::Cmp(op, a, b) => {

@@ -1,10 +1,11 @@
 //! Relax functions, bindings and leaves.
 
-use super::Printer;
 use super::doc::{Doc, float, quoted, tuple};
+use super::{Declared, Printer};
 use crate::attrs::Attrs;
 use crate::constant::Constant;
 use crate::dtype::DType;
+use crate::prim::PrimKind;
 use crate::relax::{Binding, Block, Body, Call, CallTir, Expr, Function, If, Leaf, StructInfo, Var, leaf_vars};
 use crate::syntax::Dialect;
 use crate::syntax::literal::{Number, decode};
@@ -27,6 +28,7 @@ impl Printer {
     pub(super) fn function(&mut self, name: &str, f: &Function, local: bool) {
         self.literal = DType::I64;
         let outer = self.function_frame;
+        let outer_declared = std::mem::take(&mut self.undeclared);
         self.names.push();
         self.function_frame = self.names.depth() - 1;
         self.in_signature = true;
@@ -40,7 +42,8 @@ impl Printer {
         self.in_signature = false;
         self.func_vars.clear();
         if self.dialect == Dialect::V0_27 {
-            let mut names: Vec<_> = std::mem::take(&mut self.undeclared).into_iter().map(|(n, _)| n).collect();
+            let mut names: Vec<_> =
+                std::mem::take(&mut self.undeclared).into_iter().filter_map(Declared::var).collect();
             names.sort_unstable();
             self.type_vars.extend(names);
         }
@@ -57,13 +60,21 @@ impl Printer {
         self.line(format!("def {name}({}) -> {ret}:", params.join(", ")));
         self.indent += 1;
         self.declare();
-        let outer_cls = std::mem::replace(&mut self.uses_module, false);
-        let body = self.captured(|p| p.body(&f.body, true));
+        let body = self.captured(|p| {
+            p.body(&f.body);
+            let result = p.leaf(&f.body.result);
+            p.line(format!("return {result}"));
+        });
         self.func_attrs("R", name, &f.attrs);
-        if self.uses_module && !local {
-            self.line("cls = Module");
+        let module = self.undeclared.contains(&Declared::Module);
+        if local {
+            self.undeclared.retain(|d| *d != Declared::Module);
         }
-        self.uses_module |= outer_cls;
+        self.declare();
+        self.undeclared = outer_declared;
+        if local && module {
+            self.use_module();
+        }
         self.lines.extend(body);
         self.indent -= 1;
         self.names.pop();
@@ -73,25 +84,23 @@ impl Printer {
 
     /// Declares the symbolic variables met since the last call.
     fn declare(&mut self) {
-        for (name, dtype) in std::mem::take(&mut self.undeclared) {
-            self.line(format!("{name} = T.{dtype}()"));
+        for d in std::mem::take(&mut self.undeclared) {
+            match d {
+                Declared::Var(name, dtype) => self.line(format!("{name} = T.{dtype}()")),
+                Declared::Module => self.line("cls = Module"),
+            }
         }
     }
 
-    fn body(&mut self, body: &Body, is_function: bool) {
-        for b in &body.blocks {
-            let lines = self.captured(|p| p.block_of(b));
-            // Variables first named in a branch are declared before the whole `if`.
-            if is_function {
-                self.declare();
-            }
-            self.lines.extend(lines);
+    /// The function names others of the module.
+    fn use_module(&mut self) {
+        if !self.undeclared.contains(&Declared::Module) {
+            self.undeclared.push(Declared::Module);
         }
-        if is_function {
-            let result = self.leaf(&body.result);
-            self.declare();
-            self.line(format!("return {result}"));
-        }
+    }
+
+    fn body(&mut self, body: &Body) {
+        body.blocks.iter().for_each(|b| self.block_of(b));
     }
 
     fn block_of(&mut self, b: &Block) {
@@ -156,7 +165,7 @@ impl Printer {
     fn branch(&mut self, name: &str, info: &StructInfo, body: &Body) {
         self.indent += 1;
         self.names.push();
-        self.body(body, false);
+        self.body(body);
         let result = self.leaf(&body.result);
         let info = body.result.info().unwrap_or_else(|| info.clone());
         let info = self.sinfo(&info);
@@ -174,11 +183,16 @@ impl Printer {
             Leaf::Var(v) => self.relax_var(v),
             Leaf::Const(c) => self.constant(c),
             Leaf::Global(g) => {
-                self.uses_module = true;
+                self.use_module();
                 format!("cls.{}", g.0)
             }
             Leaf::Prim(e) => {
-                let text = self.prim(e);
+                let text = match (self.dialect, e.kind()) {
+                    (Dialect::V0_27, PrimKind::Int(v)) if e.dtype().is_bool() => {
+                        if *v != 0 { "True" } else { "False" }.into()
+                    }
+                    _ => self.prim(e),
+                };
                 if self.dialect == Dialect::V0_27 { text } else { format!("R.prim_value({text})") }
             }
             Leaf::Shape(dims) => format!("R.shape([{}])", self.shape(dims).join(", ")),
@@ -262,7 +276,7 @@ impl Printer {
     }
 
     fn call_tir(&mut self, c: &CallTir) -> String {
-        self.uses_module = true;
+        self.use_module();
         let args = self.leaves(&c.args);
         let out = self.out_info(&c.out);
         let word = if c.inplace.is_empty() { "R.call_tir" } else { "R.call_tir_inplace" };

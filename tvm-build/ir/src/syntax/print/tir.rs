@@ -1,7 +1,7 @@
 //! PrimFuncs and their statements.
 
-use super::Printer;
 use super::doc::{quoted, tuple};
+use super::{Declared, Printer};
 use crate::dtype::DType;
 use crate::name::Name;
 use crate::prim::{Buffer, PrimExpr, PrimKind, Scope, Var, free_vars};
@@ -70,7 +70,8 @@ impl Printer {
         let body = self.captured(|p| p.prim_func_body(name, f, &matched));
         let declared = std::mem::take(&mut self.undeclared);
         let mut type_vars = Vec::new();
-        for (n, dtype) in declared {
+        for d in declared {
+            let Declared::Var(n, dtype) = d else { continue };
             if self.dialect == Dialect::V0_27 && dtype == DType::I64 {
                 type_vars.push(n);
             } else {
@@ -123,7 +124,7 @@ impl Printer {
         let mut docs = Vec::new();
         for d in dims {
             let unknown = d.as_var().is_some_and(|v| match self.names.prim(v) {
-                Some(n) => !printed.contains(v) && !self.undeclared.iter().any(|(u, _)| u == n),
+                Some(n) => !printed.contains(v) && !self.undeclared.contains(&Declared::Var(n.clone(), v.dtype())),
                 None => v.dtype() != DType::I64,
             });
             let text = self.prim(d);

@@ -180,13 +180,13 @@ class Module:
         m = T.int64()
         R.func_attr({"num_input": 1})
         cls = Module
+        d = T.int64()
         with R.dataflow():
             k: R.Tensor((n, m), dtype="float32") = R.add(x, x)
             z = R.call_dps_packed("ext", (k, x), out_sinfo=R.Tensor((n, m), dtype="float32"))
             q_1 = R.call_tir(cls.f, (x,), out_sinfo=R.Tensor((n, n * 2 + 4), dtype="float32"), tir_vars=R.shape([m]))
             q2 = R.call_tir(cls.f, (x,), out_sinfo=[R.Tensor((n, 4), dtype="float32"), R.Tensor((8,), dtype="float32")], tir_vars=R.shape([m]))
             R.output(k, z)
-        d = T.int64()
         o: R.Tensor((d, m), dtype="float32") = R.match_cast(u, R.Tensor((d, m), dtype="float32"))
         return (x, R.tuple())
 "#,
