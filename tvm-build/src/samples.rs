@@ -142,8 +142,24 @@ pub(crate) fn assert_same(before: &PrimFunc, after: &PrimFunc, symbols: &[(&Var,
     }
 }
 
-/// The buffers after a run on numbers that depend on their position alone.
+/// The buffers before and after a run on numbers that depend on their position alone.
+pub(crate) fn reference(f: &PrimFunc, symbols: &[(Var, i64)]) -> (Vec<TensorBuf>, Vec<TensorBuf>) {
+    let symbols: Vec<(&Var, i64)> = symbols.iter().map(|(v, n)| (v, *n)).collect();
+    let before = arguments(f, &symbols);
+    (before[..f.buffers().count()].to_vec(), run(f, &symbols))
+}
+
+/// The buffers after a run on [`arguments`].
 fn run(f: &PrimFunc, symbols: &[(&Var, i64)]) -> Vec<TensorBuf> {
+    let mut args = arguments(f, symbols);
+    let options = Options { poison: true, ..Options::default() };
+    run_with(f, &mut args, &options).unwrap_or_else(|e| panic!("{e}\n{f:?}"));
+    args.truncate(f.buffers().count());
+    args
+}
+
+/// Numbers that depend on their position alone.
+fn arguments(f: &PrimFunc, symbols: &[(&Var, i64)]) -> Vec<TensorBuf> {
     let sub = Substitution {
         vars: symbols.iter().map(|(v, n)| ((*v).clone(), PrimExpr::int(v.dtype(), *n))).collect(),
         ..Default::default()
@@ -156,11 +172,7 @@ fn run(f: &PrimFunc, symbols: &[(&Var, i64)]) -> Vec<TensorBuf> {
         }
         Param::Scalar(v) => TensorBuf::scalar_i64(v.dtype(), sub.apply(&v.expr()).as_int().unwrap()).unwrap(),
     };
-    let mut args: Vec<TensorBuf> = f.params.iter().enumerate().map(|(k, p)| arg(k, p)).collect();
-    let options = Options { poison: true, ..Options::default() };
-    run_with(f, &mut args, &options).unwrap_or_else(|e| panic!("{e}\n{f:?}"));
-    args.truncate(f.buffers().count());
-    args
+    f.params.iter().enumerate().map(|(k, p)| arg(k, p)).collect()
 }
 
 /// A number between -0.5 and 0.5 that differs from place to place, the same in every run.

@@ -74,6 +74,10 @@ impl Printer<'_> {
             ExprKind::Reinterpret(x) => self.reinterpret(x, e.dtype),
             ExprKind::Load { pointer, index, aligned } => self.load(e.dtype, pointer, index, *aligned),
             ExprKind::Gather { pointer, index } => {
+                if let Some(base) = every_second(index) {
+                    let at = self.expr(base, Place::Index)?.s;
+                    return Ok(Text::atom(format!("tvm_every2_{}(&{}[{at}])", suffix(e.dtype)?, self.name(pointer)?)));
+                }
                 let at = self.expr(index, Place::Index)?.s;
                 let helper = format!("tvm_gather_{}_{}", suffix(e.dtype)?, suffix(index.dtype)?);
                 Ok(Text::atom(format!("{helper}({}, {at})", self.name(pointer)?)))
@@ -419,6 +423,14 @@ fn reads_memory(e: &Expr) -> bool {
         ExprKind::Cast(x) | ExprKind::Broadcast(x) | ExprKind::Reinterpret(x) => reads_memory(x),
         ExprKind::Select(_, a, b) => reads_memory(a) || reads_memory(b),
         _ => false,
+    }
+}
+
+/// The start of indices `start, start + 2, …`.
+fn every_second(index: &Expr) -> Option<&Expr> {
+    match &index.kind {
+        ExprKind::Ramp(base, stride) if stride.kind == ExprKind::Int(2) => Some(base),
+        _ => None,
     }
 }
 

@@ -133,6 +133,10 @@ fn define(name: &str) -> Result<Option<String>, Diag> {
             (Some(of), Some(by)) => Some(gather(of, by)?),
             _ => None,
         },
+        ["every2", of] => match parse_suffix(of) {
+            Some(of) => Some(every_second(of)?),
+            None => None,
+        },
         [op, of] => match parse_suffix(of) {
             Some(dtype) => Some(function(op, dtype)?),
             None => None,
@@ -237,6 +241,23 @@ fn gather(of: DType, by: DType) -> Result<String, Diag> {
     let (t, e, i) = (ctype(of)?, ctype(of.scalar())?, ctype(by)?);
     let head = format!("TVM_INLINE {t} tvm_gather_{}_{}(const {e} *p, {i} at) {{", suffix(of)?, suffix(by)?);
     Ok(lane_by_lane(&head, &t, of.lanes, "p[at[i]]"))
+}
+
+/// The elements at `p[0], p[2], …`: from two vectors, the second of which ends at the last of them.
+fn every_second(of: DType) -> Result<String, Diag> {
+    let (t, e, lanes) = (ctype(of)?, ctype(of.scalar())?, usize::from(of.lanes));
+    let mask_type = ctype(DType::new(tvm_ir::dtype::TypeCode::Int, of.bits).with_lanes(of.lanes))?;
+    let picks = (0..lanes).map(|i| if 2 * i < lanes { 2 * i } else { 2 * i + 1 }.to_string());
+    let picks = picks.collect::<Vec<_>>().join(", ");
+    Ok(format!(
+        "/* The elements p[0], p[2], ... from two vectors, the second of which ends at the last of them. */\n\
+         TVM_INLINE {t} tvm_every2_{}(const {e} *p) {{\n    const {t} low = *(const {t}u *)p;\n    \
+         const {t} high = *(const {t}u *)(p + {});\n#ifdef __clang__\n    \
+         return __builtin_shufflevector(low, high, {picks});\n#else\n    \
+         const {mask_type} picks = {{ {picks} }};\n    return __builtin_shuffle(low, high, picks);\n#endif\n}}",
+        suffix(of)?,
+        lanes - 1
+    ))
 }
 
 fn bits(from: DType, to: DType) -> Result<String, Diag> {

@@ -32,7 +32,8 @@ impl Schedule {
 fn part(f: &For, var: Var, min: PrimExpr, extent: PrimExpr, body: Stmt, analyzer: &Analyzer) -> Stmt {
     let mut known = analyzer.clone();
     known.bind_range(&var, Range { min: min.clone(), extent: extent.clone() });
-    let single = extent.is_int(1);
+    // Of a part of one iteration at most, the first is the only one.
+    let single = analyzer.prove(&extent.clone().le(PrimExpr::int(extent.dtype(), 1)));
     crate::tir_tools::bind_loops(&body, &mut known);
     let body = if single { substitute_stmt(body, &Substitution::var(&var, min.clone())) } else { body };
     let body = rewrite_stmt(body, &mut |s| map_exprs(s, &mut |e| known.simplify(e)));

@@ -101,7 +101,7 @@ fn compilers() -> Vec<&'static str> {
 }
 
 /// Whether this machine runs what is compiled for a target.
-fn runs_here(target: &Target) -> bool {
+pub(super) fn runs_here(target: &Target) -> bool {
     match target.name.as_str() {
         "generic" => true,
         "x86-64" => cfg!(target_arch = "x86_64"),
@@ -154,7 +154,8 @@ pub(super) fn run_everywhere(kernel: &Kernel, buffers: &[Vec<u8>]) -> Vec<Vec<Ve
     run_on(&mut [job], &targets.iter().collect::<Vec<_>>()).into_iter().map(|mut r| r.remove(0)).collect()
 }
 
-fn run_on(jobs: &mut [Job], targets: &[&Target]) -> Vec<Vec<Vec<Vec<u8>>>> {
+/// As [`run_jobs`], for the given targets.
+pub(super) fn run_on(jobs: &mut [Job], targets: &[&Target]) -> Vec<Vec<Vec<Vec<u8>>>> {
     for (i, job) in jobs.iter_mut().enumerate() {
         job.kernel.name = format!("{}{i}", job.kernel.name).into();
     }

@@ -4,6 +4,7 @@
 mod build;
 mod memory;
 mod scalar;
+mod scheduled;
 mod shapes;
 mod ulp;
 mod vector;

@@ -1,6 +1,6 @@
 use super::build::*;
 use tvm_ir::dtype::DType;
-use tvm_ir::lowered::{ExprKind, Stmt};
+use tvm_ir::lowered::{Expr, ExprKind, Stmt};
 use tvm_ir::prim::{BinOp, CmpOp, Intrinsic};
 use tvm_ir::target::Target;
 
@@ -37,6 +37,26 @@ fn lets_ramps_gathers_selects() {
         let expected: Vec<f32> =
             (0..lanes).rev().map(|i| if i < 2 { 2.0 * f32::from(i) } else { f32::from(i) }).collect();
         for r in run_everywhere(&k, &[bytes!(x), vec![0; x.len() * 4]]) {
+            assert_eq!(f32s(&r[1]), expected);
+        }
+    }
+}
+
+#[test]
+fn every_second_element() {
+    for lanes in [2u16, 4, 8, 16] {
+        let f = DType::F32.with_lanes(lanes);
+        let index = Expr {
+            dtype: DType::I32.with_lanes(lanes),
+            kind: ExprKind::Ramp(Box::new(int(DType::I32, 1)), Box::new(int(DType::I32, 2))),
+        };
+        let g = e(f, ExprKind::Gather { pointer: local("x"), index: Box::new(index) });
+        let body = vec![store("out", int(DType::I64, 0), g)];
+        let k = kernel("every", &[("x", DType::F32, false), ("out", DType::F32, true)], body);
+        // The last element read is the buffer's last.
+        let x: Vec<f32> = (0..2 * lanes).map(f32::from).collect();
+        let expected: Vec<f32> = (0..lanes).map(|i| f32::from(2 * i + 1)).collect();
+        for r in run_everywhere(&k, &[bytes!(x), vec![0; expected.len() * 4]]) {
             assert_eq!(f32s(&r[1]), expected);
         }
     }

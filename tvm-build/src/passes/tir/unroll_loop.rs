@@ -19,7 +19,7 @@ pub(super) static PASS: Pass = Pass {
 /// A loop is written out when that gives no more statements than this; otherwise it stays marked for the C compiler.
 const MAX_STATEMENTS: i64 = 1024;
 
-/// Writes out the loops marked unrolled whose extent is a constant.
+/// Writes out the loops marked unrolled whose extent is a constant; of unknown extent they become serial.
 pub(super) fn unroll_loop(mut f: PrimFunc, _target: &Target) -> Result<PrimFunc, Diag> {
     f.body = rewrite_stmt(f.body, &mut |s| match s {
         Stmt::For(l) if l.kind == ForKind::Unrolled => unroll(*l),
@@ -29,7 +29,7 @@ pub(super) fn unroll_loop(mut f: PrimFunc, _target: &Target) -> Result<PrimFunc,
 }
 
 fn unroll(l: For) -> Stmt {
-    let Some(extent) = l.extent.as_int() else { return Stmt::For(Box::new(l)) };
+    let Some(extent) = l.extent.as_int() else { return Stmt::For(Box::new(For { kind: ForKind::Serial, ..l })) };
     let mut size = 0i64;
     visit_stmt(&l.body, &mut |_| size += 1);
     if extent.saturating_mul(size) > MAX_STATEMENTS {
