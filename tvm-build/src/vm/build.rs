@@ -1,6 +1,8 @@
 //! From Relax to steps.
 
-use super::linear::{Linear, Origin, OutSlot, ParamSlot, RunShape, Step, TensorId, Val, elements, scalar_var};
+use super::linear::{
+    Linear, Origin, OutSlot, ParamSlot, RunShape, Step, StorageId, TensorId, Val, elements, scalar_var,
+};
 use super::reuse::KernelFacts;
 use crate::lower::LoweredFunc;
 use crate::weights::Weights;
@@ -8,6 +10,7 @@ use std::collections::BTreeMap;
 use tvm_ir::arith::Analyzer;
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::diag::Diag;
+use tvm_ir::dtype::DType;
 use tvm_ir::name::Name;
 use tvm_ir::ops::show_info;
 use tvm_ir::prim::PrimExpr;
@@ -274,19 +277,19 @@ impl Builder<'_, '_> {
     fn deliver(&mut self, from: TensorId, to: TensorId, first: usize, steps: &mut Vec<Step>) {
         let (source, target) = (self.lin.storage_of(from), self.lin.storage_of(to));
         let made = source >= first && self.lin.storages[source].origin == Origin::Made;
-        if made && self.same_size(from, to) {
+        let room = self.lin.tensors[to].dims.clone().unwrap_or_default();
+        if made && self.lin.tensors[to].dtype.is_some_and(|d| self.fits(source, &room, d)) {
             self.lin.storages[source].merged = Some(target);
         } else {
             steps.push(Step::Copy { from, to });
         }
     }
 
-    fn same_size(&self, a: TensorId, b: TensorId) -> bool {
-        let (a, b) = (&self.lin.tensors[a], &self.lin.tensors[b]);
-        match (&a.dims, &b.dims) {
-            (Some(x), Some(y)) => a.dtype == b.dtype && self.analyzer.prove_equal(&elements(x), &elements(y)),
-            _ => false,
-        }
+    /// Whether what is written to a storage has as many elements as `dims`: what a cast promises later does not count.
+    fn fits(&self, storage: StorageId, dims: &[PrimExpr], dtype: DType) -> bool {
+        let written = &self.lin.tensors[self.lin.storages[storage].tensor];
+        let same = |own: &[PrimExpr]| self.analyzer.prove_equal(&elements(own), &elements(dims));
+        written.dtype == Some(dtype) && written.dims.as_deref().is_some_and(same)
     }
 
     /// Has results written to the caller's outputs: directly where the memory is this function's and given back once.
@@ -308,7 +311,7 @@ impl Builder<'_, '_> {
             let out = Origin::Out(u16::try_from(i).map_err(|_| Diag::error(f.span, "too many outputs"))?);
             let slot = OutSlot { name, dims: dims.to_vec(), dtype };
             let root = self.lin.storage_of(*tensor);
-            if self.lin.storages[root].origin == Origin::Made {
+            if self.lin.storages[root].origin == Origin::Made && self.fits(root, dims, dtype) {
                 self.lin.storages[root].origin = out;
             } else {
                 let to = self.lin.add(slot.name.as_str().into(), Some(slot.dims.clone()), Some(dtype), out);

@@ -30,9 +30,17 @@ pub(super) fn print(
     };
     let mut s = Signature::new(entry)?;
     s.fallible |= !program.tables().messages.is_empty() || can_fail(functions, function);
-    let grows = options.heap && places_at_run_time(functions, function);
+    let dynamic = grows(entry, program);
+    let grows = options.heap && dynamic;
     let mut text = String::new();
     s.method_into(&mut text, &into, entry, function, grows);
+    if dynamic && !calls_functions(function) {
+        s.bytes_method(&mut text, &ids.fresh(&format!("{}_arena_bytes", entry.name)), entry, function);
+    }
+    if options.ndarray {
+        let name = ids.fresh(&format!("{}_nd", entry.name));
+        super::nd::print(&mut text, &name, entry, function, grows)?;
+    }
     let small = s.outs.iter().map(|o| o.bytes).try_fold(0i64, |n, b| n.checked_add(b?));
     if small.is_some_and(|b| b <= STACK_BYTES) {
         s.array_method(&mut text, &name, &into, entry);
@@ -40,6 +48,12 @@ pub(super) fn print(
         s.vec_method(&mut text, &name, entry, function, grows);
     }
     Ok(text)
+}
+
+/// Whether calls may need a larger arena than the constant one.
+pub(super) fn grows(entry: &Entry, program: &EmittedProgram) -> bool {
+    let functions = program.tables().functions;
+    functions.get(entry.function).is_some_and(|f| places_at_run_time(functions, f))
 }
 
 /// A tensor that the caller provides room for.
@@ -68,7 +82,8 @@ struct Signature {
     out_docs: Vec<String>,
     /// Rust expressions of symbolic variables.
     vars: BTreeMap<Var, String>,
-    dynamic: Option<PrimExpr>,
+    /// Names of the extents.
+    symbols: Vec<String>,
 }
 
 impl Signature {
@@ -83,7 +98,7 @@ impl Signature {
             docs: Vec::new(),
             out_docs: Vec::new(),
             vars: BTreeMap::new(),
-            dynamic: entry.dynamic_bytes.clone(),
+            symbols: Vec::new(),
         };
         let names: Vec<String> = entry.params.iter().map(|p| ids.fresh(&p.name)).collect();
         for (p, name) in entry.params.iter().zip(&names) {
@@ -107,6 +122,7 @@ impl Signature {
         for (name, v) in symbols {
             s.docs.push(format!("`{name}`: the extent {} of these shapes", comment(v.name())));
             s.params.push(format!("{name}: usize"));
+            s.symbols.push(name.clone());
             s.names.push(name);
             s.fallible = true;
         }
@@ -205,27 +221,20 @@ impl Signature {
 
     /// The call itself, with what is due in the place of outputs.
     fn call(&self, out: &mut String, entry: &Entry, f: &Function, outs: &[String], grows: bool) {
-        let args: Vec<&String> = self.args.iter().chain(outs).collect();
-        let storage = format!("Storage::<{}, {}, {}>::new()", f.frame.registers, f.frame.ints, f.frame.pointers);
-        let mut call = format!("self.state.call(\n                {},\n                &[\n", entry.function);
-        for a in args {
-            let _ = writeln!(call, "                    {a},");
-        }
-        let _ = write!(call, "                ],\n                &mut {storage},\n            )");
-        if !grows {
-            let _ = writeln!(out, "            let result = {call};");
-            return;
-        }
-        let dynamic = self.dynamic.as_ref().and_then(|e| extent(e, &self.vars));
-        let behind = f.frame.arena.saturating_sub(f.arena_bytes.next_multiple_of(tvm_runtime::ALIGN));
-        let all = dynamic.map_or("0".to_string(), |e| format!("{e}.saturating_add({behind})"));
-        let call = call.replace('\n', "\n    ");
+        let args: Vec<String> = self.args.iter().chain(outs).cloned().collect();
+        call(out, entry, f, &args, grows.then_some(&self.vars));
+    }
+
+    fn bytes_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function) {
+        let Some(bytes) = arena_bytes(entry, f, &self.vars) else { return };
+        let symbols: Vec<String> = self.symbols.iter().map(|n| format!("{n}: usize")).collect();
         let _ = write!(
             out,
-            "            let result = loop {{\n                let result = {call};\n                \
-             // What is planned for these extents, or at least what was asked for.\n                \
-             let Err(Error::ArenaTooSmall {{ needed, .. }}) = result else {{ break result }};\n                \
-             self.state.reserve(needed.max(usize::try_from({all}).unwrap_or(0)));\n            }};\n"
+            "\n        /// Bytes of the arena that `{}` needs for these extents.\n        \
+             pub fn {name}({}) -> usize {{\n            \
+             usize::try_from({bytes}).unwrap_or(usize::MAX)\n        }}\n",
+            comment(&entry.name),
+            symbols.join(", ")
         );
     }
 
@@ -316,6 +325,47 @@ impl Signature {
     }
 }
 
+/// Bytes of the arena that a call needs, an `i64`; `None` where that is constant or not known before.
+fn arena_bytes(entry: &Entry, f: &Function, vars: &BTreeMap<Var, String>) -> Option<String> {
+    let planned = extent(entry.dynamic_bytes.as_ref()?, vars)?;
+    match f.frame.arena.saturating_sub(f.arena_bytes.next_multiple_of(tvm_runtime::ALIGN)) {
+        0 => Some(planned),
+        behind => Some(format!("{planned}.saturating_add({behind})")),
+    }
+}
+
+/// The call itself. One that may need a larger arena than there is grows it, by the expressions of its extents.
+pub(super) fn call(
+    out: &mut String,
+    entry: &Entry,
+    f: &Function,
+    args: &[String],
+    growth: Option<&BTreeMap<Var, String>>,
+) {
+    let storage = format!("Storage::<{}, {}, {}>::new()", f.frame.registers, f.frame.ints, f.frame.pointers);
+    let mut call = format!("self.state.call(\n                {},\n                &[\n", entry.function);
+    for a in args {
+        let _ = writeln!(call, "                    {a},");
+    }
+    let _ = write!(call, "                ],\n                &mut {storage},\n            )");
+    let Some(vars) = growth else {
+        let _ = writeln!(out, "            let result = {call};");
+        return;
+    };
+    let needed = match arena_bytes(entry, f, vars) {
+        Some(bytes) => format!("needed.max(usize::try_from({bytes}).unwrap_or(0))"),
+        None => "needed".to_string(),
+    };
+    let call = call.replace('\n', "\n    ");
+    let _ = write!(
+        out,
+        "            let result = loop {{\n                let result = {call};\n                \
+         // As much as is planned for these extents, at least what was asked for.\n                \
+         let Err(Error::ArenaTooSmall {{ needed, .. }}) = result else {{ break result }};\n                \
+         self.state.reserve({needed});\n            }};\n"
+    );
+}
+
 fn with_self(params: &[String]) -> String {
     let mut all = vec!["&mut self".to_string()];
     all.extend_from_slice(params);
@@ -323,7 +373,7 @@ fn with_self(params: &[String]) -> String {
 }
 
 /// The Rust type of an element and its zero.
-fn element(d: DType, label: &str) -> Result<(&'static str, &'static str), Diag> {
+pub(super) fn element(d: DType, label: &str) -> Result<(&'static str, &'static str), Diag> {
     let Some(rust) = rust_type(d) else {
         let m = format!("{label} has dtype {d}, which entry points cannot take");
         return Err(Diag::error(Span::NONE, m).help("cast it inside of the model"));
@@ -390,4 +440,8 @@ fn places_at_run_time(functions: &[Function], function: &Function) -> bool {
         },
         _ => false,
     })
+}
+
+fn calls_functions(function: &Function) -> bool {
+    function.code.iter().any(|i| matches!(i, Instr::Call { callee: Callee::Function(_), .. }))
 }

@@ -3,6 +3,7 @@
 mod entry;
 mod expr;
 mod names;
+mod nd;
 mod table;
 
 use super::program::EmittedProgram;
@@ -109,6 +110,13 @@ fn header(out: &mut String, program: &EmittedProgram, options: &RustOptions) {
         tvm_runtime::ALIGN,
     );
     let linked = matches!(&options.weights, WeightSource::Symbol(_)) && weights != 0;
+    for e in &program.externs {
+        let _ = writeln!(
+            out,
+            "    // Calls `super::{}: fn(&[Value]) -> Result<Value, Error>`, defined beside this module.",
+            names::function(e)
+        );
+    }
     if linked || !tables.kernel_names.is_empty() {
         out.push_str("    unsafe extern \"C\" {\n");
         if let (WeightSource::Symbol(symbol), true) = (&options.weights, linked) {
@@ -155,10 +163,15 @@ fn module_struct(out: &mut String, program: &EmittedProgram, options: &RustOptio
             );
         }
     }
+    let arena = if program.entries.iter().any(|e| entry::grows(e, program)) {
+        "impl Into<ArenaRef<'a>>"
+    } else {
+        "&'a mut Arena<ARENA_BYTES>"
+    };
     let _ = write!(
         out,
         "\n    impl<'a> Module<'a> {{\n        /// The model, with an arena that the caller places.{safety}\n        \
-         pub {unsafety}fn with_arena(arena: &'a mut Arena<ARENA_BYTES>{comma}{given}) -> Self {{\n            \
+         pub {unsafety}fn with_arena(arena: {arena}{comma}{given}) -> Self {{\n            \
          // SAFETY: program, kernels and weights come from one compilation.\n            \
          Module {{ state: unsafe {{ State::new(&PROGRAM, {weights}, arena) }} }}\n        }}\n\n        \
          /// The state behind the typed entry points.\n        \

@@ -57,6 +57,11 @@ fn raw(name: &str) -> String {
     if KEYWORDS.contains(&name) { format!("r#{name}") } else { name.to_string() }
 }
 
+/// The Rust function that stands for an external one.
+pub(super) fn function(name: &str) -> String {
+    raw(&word(name))
+}
+
 /// A name in a comment: one line.
 pub(super) fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect()

@@ -166,7 +166,8 @@ pub(super) fn program(out: &mut String, program: &Program, levels: &[super::Leve
         }
         let _ = writeln!(out, "        ] }},");
     }
-    let externs = externs.iter().map(|e| format!("Extern {{ name: {e:?}, call: super::{e} }}")).collect::<Vec<_>>();
+    let external = |e: &String| format!("Extern {{ name: {e:?}, call: super::{} }}", super::names::function(e));
+    let externs = externs.iter().map(external).collect::<Vec<_>>();
     let _ = write!(
         out,
         "    ];\n\n    /// The tables of this module.\n    pub static PROGRAM: Program = Program {{\n        \

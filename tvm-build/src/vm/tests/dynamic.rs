@@ -199,3 +199,14 @@ fn shapes_are_computed_from_tensors() {
         assert_eq!(out.bytes(), expected, "{program}");
     }
 }
+
+#[test]
+fn an_output_takes_no_more_than_it_holds() {
+    // `c` has as many elements as `x`; only the cast says that these are as many as the output's.
+    let text = CAST.replace("return e", "return d");
+    assert_eq!(results(&text, &[&[1., 2., 3.], &[10., 20., 30.]], &[3]), [[6., 4., 2.]]);
+    let c = compiled(&text, &Options::default());
+    assert!(c.program.tables().to_string().contains("copy_tensor"));
+    let e = run(&c, &[&[1.; 4], &[1.; 3]], &[3]).unwrap_err();
+    assert_eq!(e, Error::WrongSymbol { argument: "d", axis: 0, symbol: "k", bound: 3, found: 4 });
+}

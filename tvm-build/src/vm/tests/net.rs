@@ -127,7 +127,7 @@ pub mod net {
 
     impl<'a> Module<'a> {
         /// The model, with an arena that the caller places.
-        pub fn with_arena(arena: &'a mut Arena<ARENA_BYTES>) -> Self {
+        pub fn with_arena(arena: impl Into<ArenaRef<'a>>) -> Self {
             // SAFETY: program, kernels and weights come from one compilation.
             Module { state: unsafe { State::new(&PROGRAM, &WEIGHTS, arena) } }
         }
@@ -164,6 +164,27 @@ pub mod net {
                 &mut Storage::<2, 3, 3>::new(),
             );
             debug_assert!(result.is_ok(), "{result:?}");
+        }
+
+        /// Runs `big` on arrays.
+        ///
+        /// # Errors
+        ///
+        /// Views that are not contiguous in row-major order, extents that do not fit each other, and what the model itself checks.
+        pub fn big_nd(&mut self, x: ::ndarray::ArrayView1<'_, f32>) -> Result<::ndarray::Array1<f32>, Error> {
+            let x_shape = nd::shape::<1, _, _>("x", &x)?;
+            let out_shape: [i64; 1] = [20000];
+            let mut out = zeros("out", 0.0, &out_shape)?;
+            let result = self.state.call(
+                0,
+                &[
+                    nd::input("x", &x, &x_shape)?,
+                    Arg::output(&mut out, &out_shape),
+                ],
+                &mut Storage::<2, 3, 3>::new(),
+            );
+            result?;
+            nd::array("out", out_shape.map(|d| usize::try_from(d).unwrap_or(usize::MAX)), out)
         }
 
         /// Runs `big`; gives `out`: (20000,) float32.
@@ -203,6 +224,32 @@ pub mod net {
             debug_assert!(result.is_ok(), "{result:?}");
         }
 
+        /// Runs `main` on arrays.
+        ///
+        /// # Errors
+        ///
+        /// Views that are not contiguous in row-major order, extents that do not fit each other, and what the model itself checks.
+        pub fn main_nd(&mut self, x: ::ndarray::ArrayView2<'_, f32>, r#type: ::ndarray::ArrayView1<'_, f32>) -> Result<(::ndarray::Array1<f32>, ::ndarray::Array1<f32>), Error> {
+            let x_shape = nd::shape::<2, _, _>("x", &x)?;
+            let type_shape = nd::shape::<1, _, _>("type", &r#type)?;
+            let out0_shape: [i64; 1] = [4];
+            let mut out0 = zeros("out0", 0.0, &out0_shape)?;
+            let out1_shape: [i64; 1] = [4];
+            let mut out1 = zeros("out1", 0.0, &out1_shape)?;
+            let result = self.state.call(
+                1,
+                &[
+                    nd::input("x", &x, &x_shape)?,
+                    nd::input("type", &r#type, &type_shape)?,
+                    Arg::output(&mut out0, &out0_shape),
+                    Arg::output(&mut out1, &out1_shape),
+                ],
+                &mut Storage::<4, 4, 4>::new(),
+            );
+            result?;
+            Ok((nd::array("out0", out0_shape.map(|d| usize::try_from(d).unwrap_or(usize::MAX)), out0)?, nd::array("out1", out1_shape.map(|d| usize::try_from(d).unwrap_or(usize::MAX)), out1)?))
+        }
+
         /// Runs `main`; gives `out0`: (4,) float32 and `out1`: (4,) float32.
         ///
         /// - `x`: (2, 2) float32
@@ -233,11 +280,42 @@ pub mod net {
                     ],
                     &mut Storage::<5, 4, 3>::new(),
                 );
-                // What is planned for these extents, or at least what was asked for.
+                // As much as is planned for these extents, at least what was asked for.
                 let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
-                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64).saturating_add(0)).unwrap_or(0)));
+                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0)));
             };
             result.map(|_| ())
+        }
+
+        /// Bytes of the arena that `rows` needs for these extents.
+        pub fn rows_arena_bytes(n: usize) -> usize {
+            usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(usize::MAX)
+        }
+
+        /// Runs `rows` on arrays.
+        ///
+        /// # Errors
+        ///
+        /// Views that are not contiguous in row-major order, extents that do not fit each other, and what the model itself checks.
+        pub fn rows_nd(&mut self, x: ::ndarray::ArrayView1<'_, f32>) -> Result<::ndarray::Array1<f32>, Error> {
+            let x_shape = nd::shape::<1, _, _>("x", &x)?;
+            let out_shape: [i64; 1] = [x_shape[0]];
+            let mut out = zeros("out", 0.0, &out_shape)?;
+            let result = loop {
+                let result = self.state.call(
+                    2,
+                    &[
+                        nd::input("x", &x, &x_shape)?,
+                        Arg::output(&mut out, &out_shape),
+                    ],
+                    &mut Storage::<5, 4, 3>::new(),
+                );
+                // As much as is planned for these extents, at least what was asked for.
+                let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
+                self.state.reserve(needed.max(usize::try_from(x_shape[0].saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0)));
+            };
+            result?;
+            nd::array("out", out_shape.map(|d| usize::try_from(d).unwrap_or(usize::MAX)), out)
         }
 
         /// Runs `rows`; gives `out`: (n,) float32.
@@ -259,9 +337,9 @@ pub mod net {
                     ],
                     &mut Storage::<5, 4, 3>::new(),
                 );
-                // What is planned for these extents, or at least what was asked for.
+                // As much as is planned for these extents, at least what was asked for.
                 let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
-                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64).saturating_add(0)).unwrap_or(0)));
+                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0)));
             };
             result.map(|_| out)
         }

@@ -13,13 +13,31 @@ impl Random {
     }
 }
 
+/// How the lengths of vectors are written.
+#[derive(Clone, Copy, PartialEq)]
+enum Lengths {
+    Fixed,
+    Bounded,
+    Symbolic,
+}
+
 /// A function over vectors of some lengths, with what it computes for given inputs.
-fn graph(r: &mut Random) -> (String, Vec<Vec<f32>>, Vec<Vec<f32>>) {
+fn graph(r: &mut Random, kind: Lengths) -> (String, Vec<Vec<f32>>, Vec<Vec<f32>>) {
     let lengths = [3, 20, 33];
     let inputs: Vec<Vec<f32>> = lengths.iter().map(|n| (0..*n).map(|i| (i % 7) as f32).collect()).collect();
-    let params: Vec<String> =
-        lengths.iter().enumerate().map(|(i, n)| format!("v{i}: R.Tensor(({n},), \"float32\")")).collect();
-    let mut text = format!("    @R.function\n    def main({}):\n        cls = Module\n", params.join(", "));
+    let params: Vec<String> = lengths
+        .iter()
+        .enumerate()
+        .map(|(i, n)| format!("v{i}: R.Tensor(({},), \"float32\")", quoted(kind, *n)))
+        .collect();
+    let mut text = format!("    @R.function\n    def main({}):\n", params.join(", "));
+    if kind == Lengths::Bounded {
+        text += "        R.func_attr({\"tir_var_upper_bound\": {\"n3\": 4, \"n20\": 20, \"n33\": 100}})\n";
+    }
+    text += "        cls = Module\n";
+    if kind != Lengths::Fixed {
+        lengths.iter().for_each(|n| text += &format!("        n{n} = T.int64()\n"));
+    }
     let mut known = inputs.clone();
     for _ in 0..3 + r.below(25) {
         let (a, k) = (r.below(known.len()), known.len());
@@ -33,7 +51,7 @@ fn graph(r: &mut Random) -> (String, Vec<Vec<f32>>, Vec<Vec<f32>>) {
             1 => (format!("cls.reverse, (v{a},)"), x.iter().rev().copied().collect()),
             _ => (format!("cls.add, (v{a}, v{b})"), x.iter().zip(&y).map(|(x, y)| x + y).collect()),
         };
-        let n = value.len();
+        let n = length(kind, value.len());
         writeln!(text, "        v{k} = R.call_tir({call}, out_sinfo=R.Tensor(({n},), \"float32\"))").unwrap();
         known.push(value);
     }
@@ -42,6 +60,14 @@ fn graph(r: &mut Random) -> (String, Vec<Vec<f32>>, Vec<Vec<f32>>) {
     writeln!(text, "        return ({},)", names.join(", ")).unwrap();
     let outs = results.iter().map(|i| known[*i].clone()).collect();
     (text, inputs, outs)
+}
+
+fn length(kind: Lengths, n: usize) -> String {
+    if kind == Lengths::Fixed { n.to_string() } else { format!("n{n}") }
+}
+
+fn quoted(kind: Lengths, n: usize) -> String {
+    if kind == Lengths::Fixed { n.to_string() } else { format!("\"n{n}\"") }
 }
 
 fn no_overlap(plan: &Plan) {
@@ -65,7 +91,7 @@ fn no_overlap(plan: &Plan) {
 fn sharing_changes_no_result() {
     let (mut arena, mut bound, mut naive) = (0, 0, 0);
     for seed in 0..60 {
-        let (text, inputs, outs) = graph(&mut Random(seed));
+        let (text, inputs, outs) = graph(&mut Random(seed), Lengths::Fixed);
         let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
         let lengths: Vec<i64> = outs.iter().map(|o| o.len() as i64).collect();
         for options in [Options { reuse_in_place: false, poison: true }, Options::default(), POISON] {
@@ -82,4 +108,20 @@ fn sharing_changes_no_result() {
     // The last block of each plan needs no padding, so that plans may be a little below the padded bound.
     assert!(arena <= bound + bound / 20, "{arena} of {bound}");
     assert!(arena * 2 < naive, "{arena} of {naive}");
+}
+
+#[test]
+fn symbolic_lengths_change_no_result() {
+    for seed in 100..120 {
+        for kind in [Lengths::Bounded, Lengths::Symbolic] {
+            let (text, inputs, outs) = graph(&mut Random(seed), kind);
+            let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
+            let lengths: Vec<i64> = outs.iter().map(|o| o.len() as i64).collect();
+            for options in [Options { reuse_in_place: false, poison: true }, POISON] {
+                let c = compiled(&text, &options);
+                no_overlap(&c.plans[0]);
+                assert_eq!(run(&c, &inputs, &lengths).unwrap(), outs, "{options:?} {text}\n{}", c.plans[0]);
+            }
+        }
+    }
 }

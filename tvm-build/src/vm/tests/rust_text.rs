@@ -13,7 +13,7 @@ fn options(c: &Compiled) -> RustOptions {
         ],
         weights: WeightSource::Symbol("net_weights".into()),
         heap: true,
-        ndarray: false,
+        ndarray: true,
     }
 }
 
@@ -84,7 +84,7 @@ mod linked {
 fn the_module_runs() {
     use generated::net;
     assert_eq!(net::PROGRAM.verify(), Ok(()));
-    let mut arena = tvm_runtime::Arena::new();
+    let mut arena = tvm_runtime::Arena::<{ net::ARENA_BYTES }>::new();
     let mut module = net::Module::with_arena(&mut arena);
     let twice = module.main(&[0.0; 4], &[10.0, 20.0, 30.0, 40.0]);
     assert_eq!(twice, ([88.0, 66.0, 44.0, 22.0], [44.0, 33.0, 22.0, 11.0]));
@@ -95,6 +95,11 @@ fn the_module_runs() {
     for n in [100, 5, 0, 100] {
         assert_eq!(module.rows(&x[..n], n).unwrap(), x[..n]);
     }
+    assert_eq!(net::Module::rows_arena_bytes(100), 448);
+    let matrix = ndarray::arr2(&[[0.0f32; 2]; 2]);
+    let (c, b) = module.main_nd(matrix.view(), ndarray::arr1(&[10.0, 20.0, 30.0, 40.0]).view()).unwrap();
+    assert_eq!((c, b), (ndarray::arr1(&twice.0), ndarray::arr1(&twice.1)));
+    assert_eq!(module.rows_nd(ndarray::ArrayView1::from(&x[..50])).unwrap().to_vec(), x[..50]);
     let wrong = module.rows(&x, 99);
     assert_eq!(wrong, Err(Error::WrongLength { argument: "x", expected: 99, found: 100 }));
     assert!(matches!(module.rows(&x, usize::MAX), Err(Error::BadShape { .. })));
@@ -116,6 +121,8 @@ fn the_text_is_the_same_every_time_and_says_what_it_does() {
         "pub fn big(&mut self, x: &[f32; 20000]) -> ::std::vec::Vec<f32> {",
         "pub fn rows_into(&mut self, x: &[f32], n: usize, out: &mut [f32]) -> Result<(), Error> {",
         "pub fn rows(&mut self, x: &[f32], n: usize) -> Result<::std::vec::Vec<f32>, Error> {",
+        "pub fn rows_nd(&mut self, x: ::ndarray::ArrayView1<'_, f32>) -> Result<::ndarray::Array1<f32>, Error> {",
+        "pub fn rows_arena_bytes(n: usize) -> usize {",
         "pub const WEIGHT_BYTES: usize = 16;",
         "fn tvmk_add_v3(",
     ] {
