@@ -3,6 +3,8 @@
 pub mod build;
 pub mod codegen;
 pub mod compile;
+#[cfg(feature = "cli")]
+pub mod host;
 pub mod import;
 pub mod lower;
 pub mod model;

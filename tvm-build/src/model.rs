@@ -18,7 +18,7 @@ pub struct Model {
     pub files: Vec<PathBuf>,
 }
 
-/// Reads a model: `.onnx`, or TVMScript text in `.py` or `.tvm`; `-` is TVMScript text on the standard input. Errors are
+/// Reads a model: `.onnx`, or TVMScript text in `.py`, `.tvm` or `.txt`; `-` is TVMScript text on the standard input. Errors are
 /// all that is wrong, with places in `sources`.
 pub fn load(path: &Path, sources: &mut SourceMap) -> Result<IRModule, Diags> {
     load_with_files(path, sources).map(|m| m.module)
@@ -40,13 +40,25 @@ pub fn load_with_files(path: &Path, sources: &mut SourceMap) -> Result<Model, Di
             let files = std::iter::once(path.to_owned()).chain(loaded.files).collect();
             Ok(Model { module: loaded.module, files })
         }
-        Some("py" | "tvm") => {
-            let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
+        Some("py" | "tvm" | "txt") => {
+            let text = read_text(path)?;
             let module = parse_module(sources, &path.display().to_string(), &text, ParseOptions::default())?;
             Ok(Model { module, files: vec![path.to_owned()] })
         }
         _ => Err(Diag::error(Span::NONE, format!("the format of {} is not known", path.display()))
-            .help("models end in .onnx, TVMScript text in .py or .tvm")
+            .help("models end in .onnx, TVMScript text in .py, .tvm or .txt")
             .into()),
     }
+}
+
+/// Most bytes of TVMScript text that are read.
+const MAX_TEXT: u64 = 64 << 20;
+
+fn read_text(path: &Path) -> Result<String, Diag> {
+    let size = std::fs::metadata(path).map_err(|e| io_error("read", path, &e))?.len();
+    if size > MAX_TEXT {
+        let message = format!("{} has {size} bytes, more than the {MAX_TEXT} that text may have", path.display());
+        return Err(Diag::error(Span::NONE, message));
+    }
+    std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))
 }

@@ -4,7 +4,7 @@ use tvm_ir::dtype::{DType, TypeCode};
 use tvm_runtime::{DType as RunDType, TypeCode as RunCode};
 
 /// The run-time type of an element; `None` for types that only kernels know (8-bit floats, 4-bit integers).
-pub(super) fn run_dtype(d: DType) -> Option<RunDType> {
+pub fn run_dtype(d: DType) -> Option<RunDType> {
     let code = match (d.code, d.bits) {
         (TypeCode::Bool, _) => return Some(RunDType { lanes: d.lanes, ..RunDType::BOOL }),
         (TypeCode::Int, 8 | 16 | 32 | 64) => RunCode::Int,

@@ -23,6 +23,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use dtype::run_dtype;
 pub use plan::{Place, Plan, Planned};
 pub use program::{EmittedProgram, Entry, EntryKind, EntryOut, EntryParam};
 

@@ -113,9 +113,11 @@ fn random_inputs(entry: &Entry, dims: &[(String, i64)]) -> Result<Vec<HostTensor
                 }
             }
         }
-        inputs.push(HostTensor::new(*dtype, &extents, &bytes).ok_or_else(|| {
-            Diag::error(Span::NONE, format!("{}: no tensor has the shape {extents:?}", param.name))
-        })?);
+        inputs.push(
+            HostTensor::new(*dtype, &extents, &bytes).ok_or_else(|| {
+                Diag::error(Span::NONE, format!("{}: no tensor has the shape {extents:?}", param.name))
+            })?,
+        );
     }
     Ok(inputs)
 }

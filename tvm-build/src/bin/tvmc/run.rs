@@ -17,7 +17,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let outputs = module
         .repeat(&args.func, &mut inputs, &mut |call| {
             call()?;
-            let (allocations, resident) = (CountingAllocator::count(), resident_kb());
+            let resident = resident_kb();
+            let allocations = CountingAllocator::count();
             for _ in 1..args.repeat {
                 call()?;
             }

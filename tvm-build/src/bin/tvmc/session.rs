@@ -40,7 +40,12 @@ pub struct Facts {
 
 impl Session {
     pub fn new() -> Session {
-        Session { sources: SourceMap::default(), facts: None, start: Instant::now(), verbose: std::io::stderr().is_terminal() }
+        Session {
+            sources: SourceMap::default(),
+            facts: None,
+            start: Instant::now(),
+            verbose: std::io::stderr().is_terminal(),
+        }
     }
 
     /// Says on a terminal what is being done.
@@ -81,7 +86,9 @@ impl Session {
         self.facts = Some(Facts {
             arena_bytes: artifacts.program.arena_bytes(),
             weight_bytes: artifacts.weights.len(),
-            code_bytes: std::fs::metadata(dir.0.join(library)).map_or(0, |m| m.len()).saturating_sub(artifacts.weights.len()),
+            code_bytes: std::fs::metadata(dir.0.join(library))
+                .map_or(0, |m| m.len())
+                .saturating_sub(artifacts.weights.len()),
             target: target.name,
         });
         Ok(loaded)

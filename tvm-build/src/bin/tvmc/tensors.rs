@@ -16,11 +16,18 @@ pub fn inputs(entry: &Entry, mut arrays: Vec<(String, Array)>) -> Result<Vec<Hos
     let mut inputs = Vec::new();
     for (i, param) in entry.params.iter().enumerate() {
         let positional = format!("input_{i}");
-        let at = arrays.iter().position(|(n, _)| *n == param.name).or_else(|| arrays.iter().position(|(n, _)| *n == positional));
+        let at = arrays
+            .iter()
+            .position(|(n, _)| *n == param.name)
+            .or_else(|| arrays.iter().position(|(n, _)| *n == positional));
         let Some(at) = at else {
             let given: Vec<&str> = arrays.iter().map(|(n, _)| n.as_str()).collect();
             let message = format!("there is no array for the parameter {} of {}", param.name, entry.name);
-            return Err(error(message).help(format!("name it {} or {positional}; left are: {}", param.name, given.join(", "))));
+            return Err(error(message).help(format!(
+                "name it {} or {positional}; left are: {}",
+                param.name,
+                given.join(", ")
+            )));
         };
         let (name, array) = arrays.swap_remove(at);
         inputs.push(input(&name, &array, &param.kind)?);
@@ -62,14 +69,17 @@ pub fn preview(array: &Array) -> String {
         .data
         .chunks_exact(width)
         .take(10)
-        .map(|c| match (array.dtype.is_float(), *c) {
-            (true, [a, b, c, d]) => f32::from_le_bytes([a, b, c, d]).to_string(),
-            (true, [a, b, c, d, e, f, g, h]) => f64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string(),
-            (false, [a]) if array.dtype.is_int() => i8::from_le_bytes([a]).to_string(),
-            (false, [a]) => a.to_string(),
-            (false, [a, b, c, d]) => i32::from_le_bytes([a, b, c, d]).to_string(),
-            (false, [a, b, c, d, e, f, g, h]) => i64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string(),
-            _ => format!("{c:02x?}"),
+        .map(|c| {
+            let float = array.dtype.is_float();
+            match *c {
+                [a, b, c, d] if float => f32::from_le_bytes([a, b, c, d]).to_string(),
+                [a, b, c, d, e, f, g, h] if float => f64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string(),
+                [a] if array.dtype.is_int() => i8::from_le_bytes([a]).to_string(),
+                [a] => a.to_string(),
+                [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).to_string(),
+                [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string(),
+                _ => format!("{c:02x?}"),
+            }
         })
         .collect();
     let more = if array.data.len() / width > elements.len() { ", …" } else { "" };
