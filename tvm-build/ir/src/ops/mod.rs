@@ -5,6 +5,7 @@
 
 mod activation;
 mod adaptive_pool;
+mod attention;
 mod batch_norm;
 mod binary;
 mod check;
@@ -51,6 +52,7 @@ use std::sync::OnceLock;
 static FILES: &[&[OpDef]] = &[
     activation::OPS,
     adaptive_pool::OPS,
+    attention::OPS,
     batch_norm::OPS,
     binary::OPS,
     conv::OPS,

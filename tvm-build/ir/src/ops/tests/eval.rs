@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::interp::{Options, TensorBuf, run_with};
 use crate::ops::{infer, legalize};
 use crate::prim::{PrimExpr, Var, substitute};
-use crate::relax::{Call, Leaf, Legalized, StructInfo};
+use crate::relax::{Call, Expr, Leaf, Legalized, StructInfo};
 use crate::tir::Param;
 use std::collections::BTreeMap;
 
@@ -117,6 +117,21 @@ fn buffer(a: &Array, dtype: DType) -> TensorBuf {
         let ints: Vec<i64> = a.data.iter().map(|v| *v as i64).collect();
         TensorBuf::from_i64(dtype, &a.shape, &ints).unwrap()
     }
+}
+
+/// The first result of a call that lowers to other calls: each is run in turn.
+pub(super) fn eval_ops(call: &Call, inputs: &[Array]) -> Array {
+    let info = infer(call, &Analyzer::new()).unwrap();
+    let Legalized::Bindings { bindings, result } = legalize(call, &info).unwrap() else { panic!() };
+    let mut known: BTreeMap<crate::relax::Var, Array> =
+        call.args.iter().filter_map(|l| l.as_var().cloned()).zip(inputs.iter().cloned()).collect();
+    for b in &bindings {
+        let Expr::Call(c) = &b.value else { panic!("{:?}", b.value) };
+        let args: Vec<Array> = c.args.iter().filter_map(|l| l.as_var().map(|v| known[v].clone())).collect();
+        let mut out = eval_with(c, &args, &BTreeMap::new());
+        known.insert(b.var.clone(), out.swap_remove(0));
+    }
+    known[result.as_var().unwrap()].clone()
 }
 
 /// Results of a call on tensors. `values` are those of symbolic variables. Reading memory never written is an error.

@@ -1,6 +1,6 @@
 //! Convolutions, pools, normalizations and matrix products against plain loops.
 
-use super::eval::{Array, Random, check, eval_with, indices};
+use super::eval::{Array, Random, check, eval_ops, eval_with, indices};
 use super::samples::{call, ints, nothing, of};
 use crate::dtype::DType;
 use std::collections::BTreeMap;
@@ -340,4 +340,49 @@ fn softmax() {
     };
     check(&soft, std::slice::from_ref(&x), &xs, 1e-6, |i| terms(i).0.exp() / terms(i).1);
     check(&log, std::slice::from_ref(&x), &xs, 1e-5, |i| terms(i).0 - terms(i).1.ln());
+}
+
+#[test]
+fn linear() {
+    let mut random = Random::new(30);
+    let (x, w, b) = (random.array(&[2, 3], F), random.array(&[4, 3], F), random.array(&[4], F));
+    let call = call("linear", vec![of("x", &[2, 3], F), of("w", &[4, 3], F), of("b", &[4], F)], nothing());
+    let got = eval_ops(&call, &[x.clone(), w.clone(), b.clone()]);
+    for i in indices(&[2, 4]) {
+        let want: f64 = (0..3).map(|k| x.at(&[i[0], k]) * w.at(&[i[1], k])).sum::<f64>() + b.at(&i[1..]);
+        assert!((got.at(&i) - want).abs() < 1e-5);
+    }
+}
+
+#[test]
+fn attention() {
+    let mut random = Random::new(31);
+    let (q, k) = (random.array(&[2, 3, 4, 5], F), random.array(&[2, 6, 2, 5], F));
+    let (v, bias) = (random.array(&[2, 6, 2, 7], F), random.array(&[4, 1, 6], F));
+    let leaves = || vec![of("q", &q.shape, F), of("k", &k.shape, F), of("v", &v.shape, F), of("b", &bias.shape, F)];
+    for (causal, window, shift) in [(None, None, 0), (Some("TopLeft"), None, 0), (Some("BottomRight"), Some(2i64), 3)] {
+        let mut attrs = vec![];
+        if let Some(c) = causal {
+            attrs.push(("causal_mask", c.into()));
+        }
+        if let Some(w) = window {
+            attrs.push(("window_size", w.into()));
+        }
+        let call = call("nn.attention_bias", leaves(), &attrs);
+        let got = eval_ops(&call, &[q.clone(), k.clone(), v.clone(), bias.clone()]);
+        assert_eq!(got.shape, [2, 3, 4, 7]);
+        for i in indices(&got.shape) {
+            let weight = |j: i64| {
+                let own = i[1] + shift;
+                if (causal.is_some() && j > own) || window.is_some_and(|w| j <= own - w) {
+                    return 0.0;
+                }
+                let dot: f64 = (0..5).map(|d| q.at(&[i[0], i[1], i[2], d]) * k.at(&[i[0], j, i[2] / 2, d])).sum();
+                (dot / 5f64.sqrt() + bias.at(&[i[2], 0, j])).exp()
+            };
+            let total: f64 = (0..6).map(weight).sum();
+            let want: f64 = (0..6).map(|j| weight(j) / total * v.at(&[i[0], j, i[2] / 2, i[3]])).sum();
+            assert!((got.at(&i) - want).abs() < 1e-4, "{} not {want}", got.at(&i));
+        }
+    }
 }

@@ -49,6 +49,7 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
     nn(&mut add);
     manipulate(&mut add);
     order(&mut add);
+    attention(&mut add);
     norms(&mut add);
     transposed(&mut add);
     let shape = Leaf::Shape(vec![crate::prim::PrimExpr::i64(2)]);
@@ -206,6 +207,15 @@ fn order(add: &mut Add<'_>) {
     add("argsort", vec![x(&[3, 5])], &[("axis", 0.into())], &[3, 5], DType::I32);
     add("topk", vec![x(&[3, 5])], &[("k", 2.into())], &[3, 2], F);
     add("topk", vec![x(&[3, 5])], &[("ret_type", "indices".into()), ("dtype", DType::I64.into())], &[3, 1], DType::I64);
+}
+
+fn attention(add: &mut Add<'_>) {
+    let qkv = || vec![of("q", &[2, 3, 4, 5], F), of("k", &[2, 6, 2, 5], F), of("v", &[2, 6, 2, 7], F)];
+    add("nn.attention", qkv(), &[("causal_mask", "TopLeft".into())], &[2, 3, 4, 7], F);
+    let biased = || qkv().into_iter().chain([of("b", &[4, 1, 6], F)]).collect();
+    add("nn.attention_bias", biased(), &[("scale", 0.5.into())], &[2, 3, 4, 7], F);
+    let last = [("causal_mask", "BottomRight".into()), ("window_size", 2.into())];
+    add("nn.attention_bias", biased(), &last, &[2, 3, 4, 7], F);
 }
 
 fn norms(add: &mut Add<'_>) {
