@@ -1,6 +1,7 @@
 //! Relax passes: one file a pass.
 
 mod annotate_tir_op_pattern;
+mod bind_params;
 mod call_tir_rewrite;
 mod canonicalize_bindings;
 mod convert_to_dataflow;
@@ -16,6 +17,8 @@ mod support;
 #[cfg(test)]
 mod tests;
 mod to_non_dataflow;
+
+pub use bind_params::bind_params;
 
 use crate::pass::Pass;
 

@@ -7,8 +7,8 @@ use tvm_ir::dtype::DType;
 use tvm_ir::interp::TensorBuf;
 use tvm_ir::interp::relax::{Value, run_function};
 use tvm_ir::module::IRModule;
-use tvm_ir::relax::Leaf;
 use tvm_ir::relax::build::FnBuilder;
+use tvm_ir::relax::{Leaf, StructInfo};
 
 /// Numbers that look random and are the same each time.
 pub(super) struct Random(u64);
@@ -242,4 +242,94 @@ fn large_creations_are_not_stored() {
     let mut m = module(f, y);
     run(&mut m, "FoldConstant");
     assert_eq!(super::calls(super::main_of(&m)).len(), 3);
+}
+
+/// Every list of passes gives what the module gave before.
+fn check_all(before: &IRModule, args: &[Value], what: &str) {
+    let want = results(before, args);
+    for spec in PASSES {
+        let mut after = before.clone();
+        run(&mut after, spec);
+        assert_eq!(results(&after, args), want, "{what}: {spec}");
+    }
+}
+
+#[test]
+fn symbolic_shapes_mean_the_same() {
+    let [n, m] = ["n", "m"].map(|v| tvm_ir::prim::Var::new(v, DType::I64));
+    let eight = tvm_ir::prim::PrimExpr::i64(8);
+    let mut f = FnBuilder::new();
+    let x = f.param("x", StructInfo::tensor(vec![n.expr(), eight.clone()], DType::F32));
+    let y = f.param("y", StructInfo::tensor(vec![m.expr()], DType::F32));
+    let r = f.call("nn.relu", vec![x.clone()], &[]).unwrap();
+    // The product n * 8 is no variable: PrimFuncs over it take n as a scalar.
+    let flat = f.call("reshape", vec![r, Leaf::Shape(vec![n.expr() * eight])], &[]).unwrap();
+    let a = f.call("multiply", vec![flat.clone(), flat], &[]).unwrap();
+    let a = f.call("add", vec![a.clone(), a], &[]).unwrap();
+    let b = f.call("add", vec![y.clone(), y], &[]).unwrap();
+    let b = f.call("nn.relu", vec![b], &[]).unwrap();
+    let s = f.call("sum", vec![x], &[("axis", vec![0].into())]).unwrap();
+    let s = f.call("nn.relu", vec![s], &[]).unwrap();
+    let before = module(f, Leaf::Tuple(vec![a, b, s]));
+    let r = &mut Random::new(11);
+    for (n, m) in [(1, 1), (3, 5), (6, 2)] {
+        check_all(&before, &[r.tensor(&[n, 8]), r.tensor(&[m])], "symbolic");
+    }
+}
+
+#[test]
+fn branches_mean_the_same() {
+    let mut f = FnBuilder::new();
+    let x = f.param("x", f32(&[3, 4]));
+    let c = f.param("c", StructInfo::tensor_fixed(&[], DType::BOOL));
+    let r = &mut Random::new(12);
+    let w = r.constant(&[3, 4]);
+    let x2 = f.call("add", vec![x, w.clone()], &[]).unwrap();
+    let x3 = f.call("nn.relu", vec![x2], &[]).unwrap();
+    let info = x3.info().unwrap();
+    let mut then = f.fork();
+    let y = then.call("multiply", vec![x3.clone(), x3.clone()], &[]).unwrap();
+    let y = then.call("nn.relu", vec![y], &[]).unwrap();
+    let then = f.join(then, y);
+    let mut other = f.fork();
+    let y = other.call("add", vec![w.clone(), w], &[]).unwrap();
+    let y = other.call("subtract", vec![x3.clone(), y], &[]).unwrap();
+    let other = f.join(other, y);
+    let picked = f.if_else(c, then, other, info);
+    let z = f.call("add", vec![picked, x3], &[]).unwrap();
+    let z = f.call("nn.relu", vec![z], &[]).unwrap();
+    let before = module(f, z);
+    for cond in [0, 1] {
+        let cond = Value::tensor(TensorBuf::from_i64(DType::BOOL, &[], &[cond]).unwrap());
+        check_all(&before, &[r.tensor(&[3, 4]), cond], "branches");
+    }
+}
+
+#[test]
+fn bound_parameters_are_constants() {
+    let n = tvm_ir::prim::Var::new("n", DType::I64);
+    let mut f = FnBuilder::new();
+    let x = f.param("x", StructInfo::tensor(vec![n.expr(), 4.into()], DType::F32));
+    let w = f.param("w", StructInfo::tensor(vec![4.into(), n.expr()], DType::F32));
+    let y = f.call("matmul", vec![x, w], &[]).unwrap();
+    let before = module(f, y);
+    let r = &mut Random::new(13);
+    let (x, w) = (r.tensor(&[3, 4]), r.constant(&[4, 3]));
+    let Leaf::Const(w) = w else { panic!() };
+    let mut m = before.clone();
+    crate::passes::relax::bind_params(&mut m, "main", &[("w".into(), w.clone())].into()).unwrap();
+    let main = super::main_of(&m);
+    assert_eq!(main.params.len(), 1);
+    assert_eq!(main.params[0].info(), &f32(&[3, 4]));
+    assert_eq!(main.ret, f32(&[3, 3]));
+    crate::pass::verify(&m).unwrap();
+    let w_value = Value::tensor(TensorBuf::from_bytes(DType::F32, &[4, 3], w.data().to_vec()).unwrap());
+    assert_eq!(results(&m, &[x.clone()]), results(&before, &[x, w_value]));
+    let bad = [("v".into(), w.clone()), ("x".into(), w)].into();
+    let e = crate::passes::relax::bind_params(&mut before.clone(), "main", &bad).unwrap_err().to_string();
+    assert!(e.contains("no parameter v"), "{e}");
+    let r = &mut Random::new(14);
+    let Leaf::Const(flat) = r.constant(&[12]) else { panic!() };
+    let e = crate::passes::relax::bind_params(&mut before.clone(), "main", &[("w".into(), flat)].into()).unwrap_err();
+    assert!(e.to_string().contains("does not fit parameter w"), "{e}");
 }
