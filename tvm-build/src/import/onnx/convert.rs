@@ -129,6 +129,11 @@ impl<'a> Converter<'a> {
         let ty = input.ty.as_ref().ok_or("an input of the model must have a type")?;
         let info = self.struct_info(ty)?;
         self.emitter.check_size(&info)?;
+        info.visit_exprs(&mut |dim| {
+            if let Some(var) = dim.as_var() {
+                self.emitter.function.bindings().analyzer.assume_nonnegative(var);
+            }
+        });
         Ok(info)
     }
 

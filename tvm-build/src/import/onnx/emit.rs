@@ -7,6 +7,7 @@ use tvm_ir::attrs::AttrValue;
 use tvm_ir::constant::{Bytes, Constant};
 use tvm_ir::diag::Diag;
 use tvm_ir::dtype::{DType, TypeCode};
+use tvm_ir::float::encode;
 use tvm_ir::ops;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::build::{BindingBuilder, FnBuilder};
@@ -234,54 +235,33 @@ fn stand_in(value: &Value) -> Leaf {
 
 /// A constant of rank 0 with the value nearest to `value`; `None` for types that have no such constant here.
 pub(crate) fn scalar(value: f64, dtype: DType) -> Option<Constant> {
-    if dtype.lanes != 1 {
-        return None;
-    }
-    // Saturating conversions: what a type cannot hold becomes its nearest value.
-    let bytes: Vec<u8> = match (dtype.code, dtype.bits) {
-        (TypeCode::Float, 64) => value.to_le_bytes().to_vec(),
-        (TypeCode::Float, 32) => (value as f32).to_le_bytes().to_vec(),
-        (TypeCode::Float, 16) => small_float(value, 5, 10).to_le_bytes().to_vec(),
-        (TypeCode::BFloat, 16) => small_float(value, 8, 7).to_le_bytes().to_vec(),
-        (TypeCode::Bool, _) => vec![u8::from(value != 0.0)],
-        (TypeCode::Int, 8) => (value as i8).to_le_bytes().to_vec(),
-        (TypeCode::Int, 16) => (value as i16).to_le_bytes().to_vec(),
-        (TypeCode::Int, 32) => (value as i32).to_le_bytes().to_vec(),
-        (TypeCode::Int, 64) => (value as i64).to_le_bytes().to_vec(),
-        (TypeCode::UInt, 8) => vec![value as u8],
-        (TypeCode::UInt, 16) => (value as u16).to_le_bytes().to_vec(),
-        (TypeCode::UInt, 32) => (value as u32).to_le_bytes().to_vec(),
-        (TypeCode::UInt, 64) => (value as u64).to_le_bytes().to_vec(),
-        _ => return None,
-    };
-    Constant::new(dtype, Vec::new(), Bytes::new(bytes)).ok()
+    constant_of(&[value], Vec::new(), dtype)
 }
 
-/// The bits of the 16-bit binary float with `exponent` and `mantissa` bits that is nearest to `value`, ties to even.
-fn small_float(value: f64, exponent: u32, mantissa: u32) -> u16 {
-    let bits = value.to_bits();
-    let sign = ((bits >> 48) & 0x8000) as u16;
-    let infinity = ((1u64 << exponent) - 1) << mantissa;
-    let rounded = if value.is_nan() {
-        infinity | (1 << (mantissa - 1))
-    } else {
-        let bias = (1i64 << (exponent - 1)) - 1;
-        let unbiased = ((bits >> 52) & 0x7ff) as i64 - 1023;
-        // The unit in the last place: of the value's binade, but not below that of the subnormals.
-        let ulp = (unbiased.max(1 - bias) - i64::from(mantissa)) as i32;
-        // Exact: the quotient has at most `mantissa` + 1 bits before the point where it matters.
-        let steps = (value.abs() * 2f64.powi(-ulp)).round_ties_even();
-        if value.is_infinite() || unbiased > bias {
-            infinity
-        } else if unbiased < 1 - bias {
-            steps as u64
-        } else {
-            // Counting steps from zero of this binade carries into the exponent by itself.
-            (((unbiased + bias) as u64) << mantissa) + (steps as u64 - (1 << mantissa))
-        }
-        .min(infinity)
-    };
-    sign | rounded as u16
+/// A constant with the values nearest to `values`; `None` for types that have no such constant here.
+pub(crate) fn constant_of(values: &[f64], shape: Vec<u64>, dtype: DType) -> Option<Constant> {
+    if dtype.lanes != 1 || dtype.bits < 8 && !dtype.is_bool() {
+        return None;
+    }
+    let width = usize::try_from(dtype.bytes()).ok()?;
+    let mut bytes = Vec::with_capacity(values.len() * width);
+    for &value in values {
+        bytes.extend_from_slice(nearest(value, dtype)?.to_le_bytes().get(..width)?);
+    }
+    Constant::new(dtype, shape, Bytes::new(bytes)).ok()
+}
+
+/// The bits of the nearest value of a type; what it cannot hold becomes its least or greatest value.
+fn nearest(value: f64, dtype: DType) -> Option<u64> {
+    Some(match dtype.code {
+        TypeCode::Bool => u64::from(value != 0.0),
+        TypeCode::Int => (value as i64).clamp(dtype.min_int()?, dtype.max_int()?) as u64,
+        TypeCode::UInt if dtype.bits < 64 => (value as u64).min(dtype.max_int()? as u64),
+        TypeCode::UInt => value as u64,
+        TypeCode::Float8E8M0FNU => return None,
+        _ if dtype.is_float() => encode(dtype, value),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -295,28 +275,9 @@ mod tests {
         assert_eq!(bytes(-1.0, DType::I8), [255]);
         assert_eq!(bytes(300.0, DType::U8), [255]);
         assert_eq!(bytes(2.0, DType::BOOL), [1]);
-        let half = |v| u16::from_le_bytes(bytes(v, DType::F16).try_into().unwrap());
-        for (value, wanted) in [
-            (0.0, 0),
-            (-0.0, 0x8000),
-            (1.0, 0x3c00),
-            (-2.0, 0xc000),
-            (65504.0, 0x7bff),
-            (65520.0, 0x7c00),
-            (65519.0, 0x7bff),
-            (1e9, 0x7c00),
-            (f64::NEG_INFINITY, 0xfc00),
-            (2f64.powi(-24), 1),
-            (2f64.powi(-25), 0),
-            (2f64.powi(-14), 0x0400),
-            (2f64.powi(-14) - 2f64.powi(-26), 0x0400),
-            (1.0 + 2f64.powi(-11), 0x3c00),
-            (1.0 + 3.0 * 2f64.powi(-11), 0x3c02),
-            (0.1, 0x2e66),
-            (f64::NAN, 0x7e00),
-        ] {
-            assert_eq!(half(value), wanted, "{value}");
-        }
+        assert_eq!(bytes(-3.0, DType::U64), [0; 8]);
+        assert_eq!(bytes(1e30, DType::I64), i64::MAX.to_le_bytes());
+        assert_eq!(bytes(0.1, DType::F16), 0x2e66u16.to_le_bytes());
         let bf16 = |v| u16::from_le_bytes(bytes(v, DType::BF16).try_into().unwrap());
         assert_eq!((bf16(1.0), bf16(0.1), bf16(f64::INFINITY)), (0x3f80, 0x3dcd, 0x7f80));
         assert!(scalar(1.0, DType::VOID).is_none());

@@ -136,7 +136,14 @@ fn refuse_zero(cx: &OpCx<'_>, divisor: &Value) -> Result<(), Fail> {
 fn div(cx: &mut OpCx<'_>) -> Outputs {
     let b = cx.input(1, "B")?;
     refuse_zero(cx, &b)?;
-    two(cx, "divide", Some(BinOp::Div))
+    let a = cx.input(0, "A")?;
+    // Of what is not below zero, both ways of rounding give one quotient, and this one has more rules.
+    let known = |v: &Value| ints::known(v).map(|(values, _)| values);
+    let analyzer = &cx.emitter.function.bindings().analyzer;
+    let nonnegative = |v: &PrimExpr| analyzer.prove(&v.clone().ge(0));
+    let floor =
+        known(&a).is_some_and(|v| v.iter().all(nonnegative)) && known(&b).is_some_and(|v| v.iter().all(nonnegative));
+    Ok(vec![combine(cx, "divide", Some(if floor { BinOp::FloorDiv } else { BinOp::Div }), &a, &b)?])
 }
 
 fn modulo(cx: &mut OpCx<'_>) -> Outputs {

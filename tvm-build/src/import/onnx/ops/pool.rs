@@ -1,11 +1,12 @@
 //! Pools.
 
 use tvm_ir::attrs::AttrValue;
+use tvm_ir::prim::PrimExpr;
 
 use super::Row;
 use super::window::Window;
 use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
-use crate::import::onnx::emit::Fail;
+use crate::import::onnx::emit::{Fail, constant_of};
 use crate::import::onnx::value::Value;
 
 /// By operator and version.
@@ -31,16 +32,30 @@ fn pool(cx: &mut OpCx<'_>, x: Value, name: &str, count_include_pad: bool) -> Res
     };
     let window = Window::read(cx, dims.len() - 2, None)?;
     let ceil_mode = cx.node.flag_or("ceil_mode", false)?;
+    let padding = window.padding(&dims[2..])?;
+    let round_up = if ceil_mode { Some(window.round_up(&padding, &dims[2..])?) } else { None };
+    // Windows that reach beyond the padding are of no account to a maximum.
+    let explicit = round_up.as_ref().filter(|r| !r.plain || name == "avg" && r.beyond);
     let attrs: Vec<(&'static str, AttrValue)> = vec![
         ("pool_size", window.kernel.clone().into()),
         ("strides", window.strides.clone().into()),
-        ("padding", window.padding(&dims[2..])?.into()),
+        ("padding", explicit.map_or(&padding, |r| &r.padding).clone().into()),
         ("dilation", window.dilations.clone().into()),
-        ("ceil_mode", ceil_mode.into()),
+        ("ceil_mode", (ceil_mode && explicit.is_none()).into()),
         ("count_include_pad", count_include_pad.into()),
         ("layout", layout.into()),
     ];
-    Ok((cx.call(op, vec![x], attrs)?, window))
+    let out = cx.call(op, vec![x], attrs)?;
+    let Some(round_up) = explicit.filter(|_| count_include_pad) else { return Ok((out, window)) };
+    // What is beyond the padding is not counted: the mean is taken over what is within.
+    let extents = dims[2..].iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+    let extents = extents.ok_or("'ceil_mode' with 'count_include_pad' needs fixed spatial extents")?;
+    let dtype = cx.dtype(&out, "the output")?;
+    let size: f64 = window.kernel.iter().map(|&k| k as f64).product();
+    let factors: Vec<f64> = window.counts(&round_up.windows, &padding, &extents).iter().map(|c| size / c).collect();
+    let shape = [&[1, 1], &round_up.windows[..]].concat().iter().map(|&n| n.unsigned_abs()).collect();
+    let factors = constant_of(&factors, shape, dtype).ok_or_else(|| format!("pools of {dtype} are not supported"))?;
+    Ok((cx.apply("multiply", &[&out, &factors.into()])?, window))
 }
 
 fn max_pool(cx: &mut OpCx<'_>) -> Outputs {

@@ -100,10 +100,73 @@ impl Window {
         }
         Ok(divide(&totals, self.auto_pad == AutoPad::SameLower))
     }
+
+    /// What `ceil_mode` comes to over an input with these spatial extents and the given padding.
+    pub(super) fn round_up(&self, padding: &[i64], extents: &[PrimExpr]) -> Result<RoundUp, Fail> {
+        let axes = extents.len();
+        let mut out = RoundUp { padding: padding.to_vec(), windows: Vec::new(), beyond: false, plain: true };
+        for (axis, extent) in extents.iter().enumerate() {
+            let (before, after) = (padding[axis], padding[axis + axes]);
+            let (stride, span) = (self.strides[axis], self.span(axis));
+            let Some(n) = extent.as_int() else {
+                // No window can lie behind the input.
+                if after.saturating_add(stride) <= span {
+                    continue;
+                }
+                return Err(
+                    format!("'ceil_mode' along an axis of the varying extent {extent:?} is not supported").into()
+                );
+            };
+            let whole = n.saturating_add(before).saturating_add(after);
+            if whole < span {
+                return Err(format!("a window that spans {span} does not fit an extent of {n} with its padding").into());
+            }
+            let rest = (whole - span) % stride;
+            let rounded = (whole - span) / stride + i64::from(rest != 0) + 1;
+            // A window that begins in the padding behind the input is left out.
+            let starts_behind = (rounded - 1).saturating_mul(stride) >= n.saturating_add(before);
+            let windows = if starts_behind { rounded - 1 } else { rounded };
+            let reach = (windows - 1).saturating_mul(stride).saturating_add(span);
+            out.padding[axis + axes] = (reach - n.saturating_add(before)).max(0);
+            out.beyond |= reach > whole;
+            out.plain &= windows == rounded;
+            out.windows.push(windows);
+        }
+        Ok(out)
+    }
+
+    /// How many elements of each window lie within the input and the given padding, in row-major order.
+    pub(super) fn counts(&self, windows: &[i64], padding: &[i64], extents: &[i64]) -> Vec<f64> {
+        let axes = windows.len();
+        let mut counts = vec![1.0];
+        for axis in 0..axes {
+            let whole = extents[axis].saturating_add(padding[axis]).saturating_add(padding[axis + axes]);
+            let within = |window: i64| {
+                let left = whole.saturating_sub(window.saturating_mul(self.strides[axis]));
+                let fit = left / self.dilations[axis] + i64::from(left % self.dilations[axis] != 0);
+                fit.clamp(1, self.kernel[axis]) as f64
+            };
+            counts = counts.iter().flat_map(|c| (0..windows[axis]).map(move |w| c * within(w))).collect();
+        }
+        counts
+    }
 }
 
-/// Total padding of each axis as padding before each and after each; an odd one goes before if `lower`.
+/// Windows rounded up: those that are begun count.
+pub(super) struct RoundUp {
+    /// Padding that gives these windows without rounding.
+    pub(super) padding: Vec<i64>,
+    /// Number of windows along each axis; not all of them if an extent varies.
+    pub(super) windows: Vec<i64>,
+    /// Whether a window reaches beyond the padding.
+    pub(super) beyond: bool,
+    /// Whether rounding up the number of windows is all there is to it.
+    pub(super) plain: bool,
+}
+
+/// Total padding of each axis as padding before each and after each; of an odd total, the larger part goes before if
+/// `lower`. Totals below zero round down as others do.
 pub(super) fn divide(totals: &[i64], lower: bool) -> Vec<i64> {
-    let before = |&total: &i64| if lower { total - total / 2 } else { total / 2 };
+    let before = |&total: &i64| if lower { total - total.div_euclid(2) } else { total.div_euclid(2) };
     totals.iter().map(before).chain(totals.iter().map(|t| t - before(t))).collect()
 }

@@ -131,6 +131,29 @@ fn same_padding_follows_from_the_extent() {
 }
 
 #[test]
+fn pools_rounded_up() {
+    let pool = |op: &str, x: &str, kernel: i64, pad: i64, stride: i64, include: i64| {
+        let pool = node(op, &["x"], &["y"]).ints("kernel_shape", &[kernel]).ints("pads", &[pad; 2]).int("ceil_mode", 1);
+        let pool = pool.ints("strides", &[stride]);
+        let pool = if op == "AveragePool" { pool.int("count_include_pad", include) } else { pool };
+        let model = model(19, x, vec![], vec![pool]);
+        (bindings(&model), result(&model))
+    };
+    // The last window reaches one beyond the padding: 6 of its 7 elements count.
+    let (lines, info) = pool("AveragePool", "1, 2, 9", 7, 3, 3, 1);
+    assert_eq!(lines, ["lv = nn.avg_pool1d(x)", "gv = multiply(lv, float32[1, 1, 4])"]);
+    assert_eq!(info, "a tensor (1, 2, 4) float32");
+    assert_eq!(pool("AveragePool", "1, 2, 9", 7, 3, 3, 0).0, ["gv = nn.avg_pool1d(x)"]);
+    // A tenth window would begin behind the input.
+    assert_eq!(pool("MaxPool", "1, 1, 17", 2, 1, 2, 0).1, "a tensor (1, 1, 9) float32");
+    assert_eq!(pool("MaxPool", "1, 1, 8", 3, 0, 2, 0).1, "a tensor (1, 1, 4) float32");
+    let varying =
+        node("MaxPool", &["x"], &["y"]).ints("kernel_shape", &[2]).ints("pads", &[1, 1]).ints("strides", &[2]);
+    let error = import(&model(19, "1, 1, n", vec![], vec![varying.int("ceil_mode", 1)])).unwrap_err();
+    assert!(error.contains("'ceil_mode' along an axis of the varying extent n"), "{error}");
+}
+
+#[test]
 fn transposed_convolution_to_a_shape() {
     let conv = |shape: i64| {
         let conv = node("ConvTranspose", &["x", "w"], &["y"]).ints("strides", &[2]).ints("output_shape", &[shape]);
