@@ -220,3 +220,66 @@ fn a_copying_function_is_no_call() {
     assert!(!text.contains("flat"), "{text}");
     assert!(text.contains("copy_tensor in: %0, out[1]"), "{text}");
 }
+
+/// Doubles its argument in place.
+unsafe extern "C" fn twice(args: *const *mut c_void, dims: *const i64, _: *const Context) -> i32 {
+    // SAFETY: as the PrimFunc below says.
+    let a = unsafe { floats(args, dims, 0) };
+    a.iter().for_each(|v| v.set(2.0 * v.get()));
+    0
+}
+
+const TWICE: &str = r#"
+    @T.prim_func(private=True)
+    def twice(a: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (n,))
+        for i in range(n):
+            with T.block("twice"):
+                v = T.axis.spatial(n, i)
+                A[v] = A[v] + A[v]
+"#;
+
+#[test]
+fn calls_in_place_overwrite_what_the_function_made_and_copies_of_the_rest() {
+    static KERNELS: &[Kernel] = &[add, double, reverse, split, twice];
+    static TABLES: &[KernelTable] = &[KernelTable { level: IsaLevel::Baseline, kernels: KERNELS }];
+    let text = format!(
+        r#"{TWICE}
+    @R.function(pure=False)
+    def main(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        cls = Module
+        a = R.call_tir_inplace(cls.twice, (x,), out_sinfo=R.Tensor((3,), "float32"), inplace_indices=[0])
+        b = R.call_tir_inplace(cls.twice, (a,), out_sinfo=R.Tensor((3,), "float32"), inplace_indices=[0])
+        c = R.call_tir(cls.add, (b, x), out_sinfo=R.Tensor((3,), "float32"))
+        return c
+"#
+    );
+    for options in [Options::default(), POISON] {
+        let c = compiled(&text, &options);
+        let program = c.program.to_static(TABLES);
+        assert_eq!(program.to_string().matches("copy_tensor").count(), 1, "{program}");
+        // SAFETY: kernels and weights belong to the program.
+        let mut session = unsafe { Session::new(program, &[]) };
+        let (mut x, mut out) = (vector(&[1., 2., 3.]), vector(&[0.; 3]));
+        session.call(0, &[x.input(), out.output()], &mut HostStorage::new(&program.functions[0])).unwrap();
+        assert_eq!((values(&x), values(&out)), (vec![1., 2., 3.], vec![5., 10., 15.]));
+    }
+}
+
+#[test]
+fn external_functions_take_tensors_and_write_outputs() {
+    let text = r#"
+    @R.function
+    def main(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        cls = Module
+        a = R.call_dps_packed("my.fn", (x,), out_sinfo=R.Tensor((3,), "float32"))
+        b = R.call_tir(cls.double, (a,), out_sinfo=R.Tensor((3,), "float32"))
+        return b
+"#;
+    let c = compiled(text, &Options::default());
+    assert_eq!(c.program.externs, ["my.fn"]);
+    let listing = c.program.tables().to_string();
+    assert!(listing.contains("call  my.fn            in: %0, c[0] dst: %void"), "{listing}");
+    assert_eq!(run(&c, &[&[1.; 3]], &[3]), Err(Error::Extern { name: "?", message: "not linked into this program" }));
+}
