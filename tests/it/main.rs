@@ -1,5 +1,6 @@
 //! The one integration test binary: file tests, execution, conformance, structure.
 
 mod filetest;
+mod op_patterns;
 mod tidy;
 mod tutorial;

@@ -11,7 +11,8 @@ const LEGALIZED: &str = include_str!("../files/tutorial/06_legalize_ops.py.txt")
 const ZERO: &str = include_str!("../files/tutorial/08_zero_pipeline.py.txt");
 
 fn imported() -> IRModule {
-    parse_module(&mut SourceMap::default(), "tutorial", IMPORTED, ParseOptions::default()).expect("the tutorial's module")
+    parse_module(&mut SourceMap::default(), "tutorial", IMPORTED, ParseOptions::default())
+        .expect("the tutorial's module")
 }
 
 fn printed(module: &IRModule) -> String {
