@@ -8,8 +8,10 @@ pub mod storage;
 pub use kernel::to_kernel;
 
 use crate::passes::tir::LOWERING;
+use crate::schedule::rules::SCHEDULE_PLAN;
 use crate::tir_tools::symbolic_vars;
 use names::{Identifiers, Role};
+use tvm_ir::attrs::AttrValue;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::lowered::Kernel;
 use tvm_ir::module::IRModule;
@@ -64,7 +66,9 @@ pub fn lower_prim_func(f: &PrimFunc, name: &Name, symbol: Name, target: &Target)
     for (_, pass) in LOWERING {
         flat = pass(flat, target)?;
     }
-    let kernel = to_kernel(&flat, symbol, name)?;
+    let plan = f.attrs.get(SCHEDULE_PLAN).and_then(AttrValue::as_str).filter(|p| !p.is_empty());
+    let origin = plan.map_or_else(|| name.to_string(), |p| format!("{name}: {p}"));
+    let kernel = to_kernel(&flat, symbol, &origin)?;
     Ok(LoweredFunc { name: name.clone(), kernel, scalars })
 }
 

@@ -21,7 +21,7 @@ fn check(funcs: &[(PrimFunc, Vec<(Var, i64)>)]) {
         let mut expected = Vec::new();
         for (f, symbols) in funcs {
             let (before, after) = reference(f, symbols);
-            let (g, _) = apply_default_schedule(f.clone(), target);
+            let g = apply_default_schedule(f.clone(), target).func;
             let lowered = lower_prim_func(&g, &"f".into(), "f".into(), target).unwrap();
             let mut job = Job::new(lowered.kernel, before.iter().map(|b| b.data.clone()).collect());
             for s in &lowered.scalars {

@@ -17,5 +17,5 @@ pub(super) static PASS: Pass = Pass {
 
 /// Schedules one function by the rules of the target.
 fn apply_default_schedule(f: PrimFunc, target: &Target) -> Result<PrimFunc, Diag> {
-    Ok(rules::apply_default_schedule(f, target).0)
+    Ok(rules::apply_default_schedule(f, target).func)
 }

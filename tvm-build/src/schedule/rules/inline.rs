@@ -2,10 +2,11 @@
 
 use crate::schedule::{BlockRV, Schedule};
 use tvm_ir::prim::{Buffer, Intrinsic, PrimExpr, PrimKind, visit};
-use tvm_ir::tir::{Block, Stmt};
+use tvm_ir::tir::{Block, Stmt, Store};
 
 /// Inlines every block that stores one injective value into elementwise consumers: whatever it computes when there is
-/// one consumer that reads it once, cheap arithmetic otherwise. Consumers that reduce keep their inputs in memory.
+/// one consumer that reads it once, cheap arithmetic otherwise. Consumers that reduce keep their inputs in memory,
+/// unless these are copies.
 pub(super) fn inline_injective(sch: &mut Schedule) {
     for block in sch.blocks() {
         if worth_it(sch, &block) {
@@ -27,7 +28,7 @@ fn worth_it(sch: &Schedule, block: &BlockRV) -> bool {
         let Ok(o) = sch.block(&other) else { return false };
         let n = loads(o, &store.buffer);
         if n > 0 {
-            if o.init.is_some() || o.writes.iter().any(|w| w.buffer == store.buffer) {
+            if (o.init.is_some() && !is_copy(store)) || o.writes.iter().any(|w| w.buffer == store.buffer) {
                 return false;
             }
             readers += 1;
@@ -35,6 +36,11 @@ fn worth_it(sch: &Schedule, block: &BlockRV) -> bool {
         }
     }
     readers > 0 && ((readers == 1 && reads == 1) || is_cheap(&store.value))
+}
+
+/// Whether a store copies the element of the same place.
+fn is_copy(store: &Store) -> bool {
+    matches!(store.value.kind(), PrimKind::Load(_, indices) if *indices == store.indices)
 }
 
 fn loads(b: &Block, buffer: &Buffer) -> usize {

@@ -16,6 +16,9 @@ use tvm_ir::tir::PrimFunc;
 /// Attribute of a function that no rule touches any more (TVM's).
 pub const IS_SCHEDULED: &str = "tir.is_scheduled";
 
+/// Attribute of a scheduled function: its plans, in words.
+pub const SCHEDULE_PLAN: &str = "schedule_plan";
+
 /// A schedule rule for one block and the loops around it.
 pub trait Rule: Sync {
     /// Its name in plans and reports.
@@ -99,17 +102,29 @@ pub fn rules_of(target: &Target) -> &'static [&'static dyn Rule] {
     }
 }
 
+/// A function after its rules.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    /// The function; its attributes say that it is scheduled and how ([`IS_SCHEDULED`], [`SCHEDULE_PLAN`]).
+    pub func: PrimFunc,
+    /// The plans that were carried out, in program order of their blocks.
+    pub plans: Vec<Plan>,
+    /// Plans that a primitive refused, each with the reason; a later rule took the block.
+    pub refused: Vec<(Plan, Diag)>,
+}
+
 /// Schedules a function by the target's rules: cheap injective producers are inlined, then each block in program order
 /// goes to the first rule that plans for it and succeeds. Functions that say so (`tir.is_scheduled`) stay as they
-/// are. Returns the plans that were carried out.
-pub fn apply_default_schedule(func: PrimFunc, target: &Target) -> (PrimFunc, Vec<Plan>) {
+/// are, and so do those without blocks.
+pub fn apply_default_schedule(func: PrimFunc, target: &Target) -> Scheduled {
     let done = func.attrs.get(IS_SCHEDULED).and_then(AttrValue::as_bool).unwrap_or(false);
     if done || func.root().is_none() {
-        return (func, Vec::new());
+        return Scheduled { func, plans: Vec::new(), refused: Vec::new() };
     }
     let mut sch = Schedule::new(func);
     inline::inline_injective(&mut sch);
     let mut plans: Vec<Plan> = Vec::new();
+    let mut refused = Vec::new();
     for block in sch.blocks() {
         let moved = plans.iter().any(|p| p.epilogue.as_ref() == Some(&block));
         if moved {
@@ -118,16 +133,23 @@ pub fn apply_default_schedule(func: PrimFunc, target: &Target) -> (PrimFunc, Vec
         for rule in rules_of(target) {
             let Some(plan) = rule.plan(&sch, &block, target) else { continue };
             let mut attempt = sch.clone();
-            if rule.apply(&mut attempt, &plan).is_ok() {
-                sch = attempt;
-                plans.push(plan);
-                break;
+            match rule.apply(&mut attempt, &plan) {
+                Ok(()) => {
+                    sch = attempt;
+                    plans.push(plan);
+                    break;
+                }
+                Err(why) => refused.push((plan, why)),
             }
         }
     }
     let mut func = sch.into_func();
     func.attrs.insert(IS_SCHEDULED.into(), AttrValue::Bool(true));
-    (func, plans)
+    let said = plans.iter().map(ToString::to_string);
+    let unsaid = refused.iter().map(|(plan, why)| format!("not {plan}: {why}"));
+    let text: Vec<String> = said.chain(unsaid).collect();
+    func.attrs.insert(SCHEDULE_PLAN.into(), AttrValue::Str(text.join("; ").into()));
+    Scheduled { func, plans, refused }
 }
 
 #[cfg(test)]
