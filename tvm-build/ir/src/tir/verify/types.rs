@@ -196,11 +196,11 @@ impl Verifier {
                 }
             }
             (Intrinsic::Reinterpret, [a]) => {
-                if u32::from(a.dtype().bits) * u32::from(a.dtype().lanes)
-                    != u32::from(e.dtype().bits) * u32::from(e.dtype().lanes)
-                {
-                    self.mismatch(format!("reinterpret from {} to {}, which has another width", a.dtype(), e.dtype()));
+                let width = |d: DType| u32::from(d.bits) * u32::from(d.lanes);
+                if width(a.dtype()) == width(e.dtype()) {
+                    return;
                 }
+                self.mismatch(format!("reinterpret from {} to {}, which has another width", a.dtype(), e.dtype()));
             }
             (Intrinsic::Ldexp | Intrinsic::StorageSync, _) => {}
             (_, [a, rest @ ..]) => {
