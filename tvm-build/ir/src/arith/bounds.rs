@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use crate::dtype::DType;
-use crate::prim::{BinOp, Intrinsic, PrimExpr, PrimKind};
+use crate::prim::{BinOp, CmpOp, Intrinsic, PrimExpr, PrimKind};
 
 /// A closed interval of integers; [`IntBound::NEG_INF`] and [`IntBound::POS_INF`] stand for no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,18 @@ impl IntBound {
     /// Every value of a type (`uint64` values above `i64` count as infinite).
     pub fn of_type(dtype: DType) -> IntBound {
         IntBound { min: dtype.min_int().unwrap_or(Self::NEG_INF), max: dtype.max_int().unwrap_or(Self::POS_INF) }
+    }
+
+    /// The values that compare so with a number.
+    pub(super) fn of_comparison(op: CmpOp, c: i64) -> IntBound {
+        match op {
+            CmpOp::Eq => IntBound::point(c),
+            CmpOp::Lt => IntBound { max: c.saturating_sub(1), ..IntBound::EVERYTHING },
+            CmpOp::Le => IntBound { max: c, ..IntBound::EVERYTHING },
+            CmpOp::Gt => IntBound { min: c.saturating_add(1), ..IntBound::EVERYTHING },
+            CmpOp::Ge => IntBound { min: c, ..IntBound::EVERYTHING },
+            CmpOp::Ne => IntBound::EVERYTHING,
+        }
     }
 
     /// Whether both ends are finite.
@@ -229,7 +241,18 @@ impl Session<'_> {
         if let Some(b) = self.bound_memo.get(e) {
             return b;
         }
-        let computed = self.bounds_of_node(e);
+        let mut computed = self.bounds_of_node(e);
+        // What conditions say of the expression as it stands.
+        let facts = self.facts;
+        for known in &facts.known {
+            if let PrimKind::Cmp(op, a, b) = known.kind() {
+                for (op, x, c) in [(*op, a, b), (super::compare::swapped(*op), b, a)] {
+                    if let Some(c) = c.as_int().filter(|_| x == e) {
+                        computed = computed.intersect(IntBound::of_comparison(op, c));
+                    }
+                }
+            }
+        }
         self.bound_memo.put(e, computed);
         computed
     }
@@ -245,9 +268,9 @@ impl Session<'_> {
                 Some(raw) => return everything.intersect(raw),
                 None => return everything,
             },
-            PrimKind::Select(_, a, b) => return self.bounds(a).union(self.bounds(b)),
+            PrimKind::Select(c, a, b) => return self.choice_bounds(c, a, b),
             PrimKind::Call(Intrinsic::IfThenElse, args) => match args.as_slice() {
-                [_, a, b] => return self.bounds(a).union(self.bounds(b)),
+                [c, a, b] => return self.choice_bounds(c, a, b),
                 _ => return everything,
             },
             PrimKind::Call(Intrinsic::Likely, args) => return args.first().map_or(everything, |a| self.bounds(a)),
@@ -275,6 +298,23 @@ impl Session<'_> {
             _ => return everything,
         };
         self.settle(e, raw, everything)
+    }
+
+    /// Bounds of one of two values, each where the condition chooses it.
+    fn choice_bounds(&mut self, c: &PrimExpr, a: &PrimExpr, b: &PrimExpr) -> IntBound {
+        // Each level computes its sides anew: a few are enough.
+        if c.dtype().lanes != 1 || self.nesting >= 3 {
+            return self.bounds(a).union(self.bounds(b));
+        }
+        let mut under = |cond: &PrimExpr, e: &PrimExpr| {
+            if e.as_int().is_some() {
+                return self.bounds(e);
+            }
+            let mut facts = self.facts.clone();
+            facts.assume(cond);
+            self.inner(&facts).bounds(e)
+        };
+        under(c, a).union(under(&c.clone().logical_not(), b))
     }
 
     fn can_overflow(&mut self, op: BinOp, b: &PrimExpr) -> bool {

@@ -93,6 +93,36 @@ impl Session<'_> {
         }
     }
 
+    /// Whether a condition is proven, without the search for what contradicts it; false means "not known this way".
+    pub(super) fn holds(&mut self, cond: &PrimExpr) -> bool {
+        match cond.kind() {
+            PrimKind::Int(v) => *v != 0,
+            PrimKind::And(a, b) => self.holds(a) && self.holds(b),
+            PrimKind::Cmp(op, a, b) if a.dtype().is_integer() && a.dtype().lanes == 1 => {
+                let (a, b) = (self.simplify(a), self.simplify(b));
+                if self.facts.known.iter().any(|k| k == cond) {
+                    return true;
+                }
+                if !self.exact(&a) || !self.exact(&b) {
+                    return self.decide(*op, &a, &b) == Some(true);
+                }
+                let (x, y) = (self.sum(&a, Mode::Prove), self.sum(&b, Mode::Prove));
+                let Some(d) = y.sub(&x) else { return false };
+                let Some(negated) = d.clone().scale(-1) else { return false };
+                let above = |s: &mut Self, d: super::sum::Sum| d.offset(-1).is_some_and(|d| s.nonneg(&d));
+                match op {
+                    CmpOp::Lt => above(self, d),
+                    CmpOp::Le => self.nonneg(&d),
+                    CmpOp::Gt => above(self, negated),
+                    CmpOp::Ge => self.nonneg(&negated),
+                    CmpOp::Eq => d.as_const() == Some(0) || self.nonneg(&d) && self.nonneg(&negated),
+                    CmpOp::Ne => !self.sum_modular(&d).contains(0) || above(self, d) || above(self, negated),
+                }
+            }
+            _ => false,
+        }
+    }
+
     /// A comparison in simplest form: decided, or turned to `<`, `<=`, `==`, `!=` with common factors divided out and
     /// constants on one side.
     pub(super) fn simplify_cmp(&mut self, op: CmpOp, a: &PrimExpr, b: &PrimExpr) -> PrimExpr {

@@ -100,13 +100,11 @@ impl Facts {
         if !var.dtype().is_integer() || var.dtype().is_uint() && c < 0 {
             return;
         }
-        let bound = match op {
-            CmpOp::Eq => IntBound::point(c),
-            CmpOp::Lt => IntBound { max: c.saturating_sub(1), ..IntBound::EVERYTHING },
-            CmpOp::Le => IntBound { max: c, ..IntBound::EVERYTHING },
-            CmpOp::Gt => IntBound { min: c.saturating_add(1), ..IntBound::EVERYTHING },
-            CmpOp::Ge => IntBound { min: c, ..IntBound::EVERYTHING },
-            CmpOp::Ne => return,
+        let bound = match (op, self.var_bound(var)) {
+            // Only at an end does this narrow an interval.
+            (CmpOp::Ne, b) if b.min == c && b.max > c => IntBound { min: c.saturating_add(1), ..b },
+            (CmpOp::Ne, b) if b.max == c && b.min < c => IntBound { max: c.saturating_sub(1), ..b },
+            (op, _) => IntBound::of_comparison(op, c),
         };
         self.set_bound(var, bound);
     }

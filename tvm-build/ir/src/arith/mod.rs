@@ -119,7 +119,7 @@ impl Analyzer {
 
     /// Whether a condition is proven; false means "not known".
     pub fn prove(&self, cond: &PrimExpr) -> bool {
-        self.simplify(cond).is_int(1)
+        Session::new(&self.facts).holds(cond) || self.simplify(cond).is_int(1)
     }
 
     /// Whether two integer expressions are proven equal.

@@ -6,10 +6,8 @@ use super::session::Session;
 use super::sum::{Sum, Term, factors, product, without};
 use crate::prim::{BinOp, CmpOp, PrimExpr, PrimKind, free_vars};
 
-/// Proofs within proofs.
-const MAX_DEPTH: u32 = 3;
-/// Steps of one proof.
-const FUEL: u32 = 120;
+/// Steps of a proof, of a proof within it, and of one within that.
+const FUEL: [u32; 3] = [80, 20, 6];
 
 impl Session<'_> {
     /// Whether a sum is proven to be at least 0; false means "not known".
@@ -17,13 +15,9 @@ impl Session<'_> {
         if self.sum_bounds(s).min >= 0 {
             return true;
         }
-        if self.proof_depth >= MAX_DEPTH {
-            return false;
-        }
-        let outermost = self.proof_depth == 0;
-        if outermost {
-            self.fuel = FUEL;
-        }
+        let depth = usize::try_from(self.proof_depth).unwrap_or(usize::MAX);
+        let Some(fuel) = FUEL.get(depth) else { return false };
+        let outer_fuel = std::mem::replace(&mut self.fuel, *fuel);
         self.proof_depth += 1;
         // A proof within a proof may use what the outer one does.
         let outer = self.scope.len();
@@ -35,6 +29,7 @@ impl Session<'_> {
         });
         self.scope.truncate(outer);
         self.proof_depth -= 1;
+        self.fuel = outer_fuel;
         proven
     }
 
@@ -101,31 +96,37 @@ impl Session<'_> {
         }
         self.fuel -= 1;
         for known in assumed {
-            let Some(rest) = s.clone().sub(known) else { continue };
-            if self.sum_bounds(&rest).min >= 0 {
+            if s.clone().sub(known).is_some_and(|rest| self.sum_bounds(&rest).min >= 0) {
                 return true;
             }
+        }
+        // What most often leads on comes first: the steps are limited.
+        let (symbolic, constant) = self.removable(s);
+        if symbolic.iter().any(|f| self.goes_on_without(s, f, assumed, depth)) {
+            return true;
+        }
+        for i in 0..s.terms.len() {
+            if let Some(next) = self.without_division(s, i) {
+                if self.search(&next, assumed, depth - 1) {
+                    return true;
+                }
+            }
+        }
+        for known in assumed {
+            let Some(rest) = s.clone().sub(known) else { continue };
             if rest.terms.len() < s.terms.len() && self.search(&rest, assumed, depth - 1) {
                 return true;
             }
         }
-        for f in self.removable(s) {
-            let proven = match self.without_factor(s, &f) {
-                Some(End::Any(sums)) => sums.iter().any(|next| self.search(next, assumed, depth - 1)),
-                Some(End::All(sums)) => sums.iter().all(|next| self.search(next, assumed, depth - 1)),
-                None => false,
-            };
-            if proven {
-                return true;
-            }
+        constant.iter().any(|f| self.goes_on_without(s, f, assumed, depth))
+    }
+
+    fn goes_on_without(&mut self, s: &Sum, f: &PrimExpr, assumed: &[Sum], depth: u32) -> bool {
+        match self.without_factor(s, f) {
+            Some(End::Any(sums)) => sums.iter().any(|next| self.search(next, assumed, depth - 1)),
+            Some(End::All(sums)) => sums.iter().all(|next| self.search(next, assumed, depth - 1)),
+            None => false,
         }
-        for i in 0..s.terms.len() {
-            if let Some(next) = self.without_division(s, i) {
-                // Each division is taken out in one way only: the first decides.
-                return self.search(&next, assumed, depth - 1);
-            }
-        }
-        false
     }
 
     /// A sum that is not negative only if `s` is not, without the division of term `i`:
@@ -137,8 +138,10 @@ impl Session<'_> {
         if t.lower > 1 && t.upper.is_none() {
             let c = t.lower;
             let x = self.sum(&t.index, Mode::Prove);
+            // The remainder as bad as it may be.
             let remainder = self.floormod_const(x.clone(), c)?;
-            let exact = x.sub(&remainder)?;
+            let worst = self.sum_bounds(&remainder);
+            let exact = x.offset(if t.scale > 0 { worst.max } else { worst.min }.checked_neg()?)?;
             if t.scale % c == 0 {
                 return rest.add(&exact.scale(t.scale / c)?);
             }
@@ -183,33 +186,29 @@ impl Session<'_> {
         s.is_some_and(|s| self.nonneg(&s))
     }
 
-    /// The factors with symbolic bounds, those first that bound no other.
-    fn removable(&mut self, s: &Sum) -> Vec<PrimExpr> {
-        let mut out: Vec<PrimExpr> = Vec::new();
+    /// The factors that may be put at an end: those with symbolic bounds, those first that bound no other, and those
+    /// with constant ones.
+    fn removable(&mut self, s: &Sum) -> (Vec<PrimExpr>, Vec<PrimExpr>) {
+        let (mut out, mut constant): (Vec<PrimExpr>, Vec<PrimExpr>) = (Vec::new(), Vec::new());
         for t in s.terms.iter().filter(|t| t.is_plain()) {
             let all = self.exact_factors(&t.index);
             let alone = all.len() == 1;
             for f in all {
                 let symbolic = match f.kind() {
-                    PrimKind::Var(v) => match self.facts.var(v) {
-                        Some(fact) => {
-                            fact.range.as_ref().is_some_and(|r| r.extent.as_int().is_none() || r.min.as_int().is_none())
-                                || !alone
-                                    && (fact.bound.min != IntBound::NEG_INF || fact.bound.max != IntBound::POS_INF)
-                        }
-                        None => false,
-                    },
+                    PrimKind::Var(v) => {
+                        let range = self.facts.var(v).and_then(|fact| fact.range.as_ref());
+                        range.is_some_and(|r| r.extent.as_int().is_none() || r.min.as_int().is_none())
+                    }
                     PrimKind::Binary(BinOp::FloorMod, _, d) => d.as_int().is_none(),
                     PrimKind::Binary(BinOp::Min | BinOp::Max, ..) | PrimKind::Select(..) => true,
-                    _ => {
-                        !alone && {
-                            let b = self.bounds(&f);
-                            b.min != IntBound::NEG_INF || b.max != IntBound::POS_INF
-                        }
-                    }
+                    _ => false,
                 };
+                let b = self.bounds(&f);
+                let bounded = b.min != IntBound::NEG_INF || b.max != IntBound::POS_INF;
                 if symbolic && !out.contains(&f) {
                     out.push(f);
+                } else if !symbolic && !alone && bounded && !constant.contains(&f) {
+                    constant.push(f);
                 }
             }
         }
@@ -221,7 +220,7 @@ impl Session<'_> {
         let last: Vec<bool> = out.iter().map(|f| out.iter().any(|g| bounding(f, g))).collect();
         let mut order: Vec<usize> = (0..out.len()).collect();
         order.sort_by_key(|i| last.get(*i).copied().unwrap_or(false));
-        order.into_iter().filter_map(|i| out.get(i).cloned()).collect()
+        (order.into_iter().filter_map(|i| out.get(i).cloned()).collect(), constant)
     }
 
     /// `s` with a factor at its worst end, where all of its products agree on which that is.
@@ -238,7 +237,9 @@ impl Session<'_> {
             }
         }
         let negated = coefficient.clone().scale(-1)?;
-        let low = if self.nonneg(&coefficient) {
+        let low = if let Some(k) = coefficient.as_const() {
+            k >= 0
+        } else if self.nonneg(&coefficient) {
             true
         } else if self.nonneg(&negated) {
             false

@@ -44,6 +44,8 @@ pub(super) struct Session<'a> {
     trusted_memo: Memo<bool>,
     /// Proofs under way, to bound their nesting.
     pub(super) proof_depth: u32,
+    /// Choices around, whose conditions bounds took into account.
+    pub(super) nesting: u32,
     /// Sums that the proofs under way take for not negative.
     pub(super) scope: Vec<Sum>,
     /// Steps left to the proof under way.
@@ -63,6 +65,7 @@ impl<'a> Session<'a> {
             exact_memo: Memo::new(),
             trusted_memo: Memo::new(),
             proof_depth: 0,
+            nesting: 0,
             scope: Vec::new(),
             fuel: 0,
         }
@@ -70,7 +73,7 @@ impl<'a> Session<'a> {
 
     /// A query over more facts, within this one.
     pub(super) fn inner<'b>(&self, facts: &'b Facts) -> Session<'b> {
-        Session { proof_depth: self.proof_depth, fuel: self.fuel, ..Session::new(facts) }
+        Session { proof_depth: self.proof_depth, fuel: self.fuel, nesting: self.nesting + 1, ..Session::new(facts) }
     }
 
     pub(super) fn sum_memo(&mut self, mode: Mode) -> &mut Memo<Sum> {

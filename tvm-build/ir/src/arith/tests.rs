@@ -61,6 +61,23 @@ fn symbolic_division() {
     check(&an, ij.clone().floordiv(&m), "i");
     check(&an, ij.clone().floormod(&m), "j");
     assert!(an.prove(&ij.lt(n.expr() * &m)));
+    // Reshapes: a flat loop taken apart.
+    let flat = v("flat");
+    let mut an = Analyzer::new();
+    an.assume_nonnegative(&n);
+    an.assume_positive(&m);
+    an.bind_range(&flat, Range::to(n.expr() * &m));
+    check(&an, flat.expr().floordiv(&m).floormod(&n), "FloorDiv(flat, m)");
+    an.bind_range(&flat, Range::to(n.expr() * &m * 2));
+    assert!(an.prove(&flat.expr().floordiv(2).lt(n.expr() * &m)));
+    // A group of a channel dimension of unknown size.
+    let half = n.expr().floordiv(2);
+    an.bind_range(&i, to(2));
+    an.bind_range(&j, Range::to(half.clone()));
+    an.assume_positive(&n);
+    assert!(an.prove(&(i.expr() * half + &j).floormod(&n).lt(&n)));
+    let mut an = Analyzer::new();
+    an.bind_range(&i, Range::to(n.expr()));
     check(&an, (n.expr() * &m * 8).floordiv(n.expr() * 4), "Mul(m, 2)");
 }
 
@@ -119,6 +136,12 @@ fn conditions() {
     check(&an, n.expr().lt(4).or(n.expr().ge(4)), "1");
     let four = an.with_constraint(&n.expr().eq(4));
     check(&four, n.expr() * 2, "8");
+    check(&an.with_constraint(&PrimExpr::cmp(CmpOp::Ne, i.expr(), c(0))), i.expr().ge(1), "1");
+    // A reflection: what a condition says of a compound, and of both sides of a choice.
+    let folded = PrimExpr::select(c(2).le(&i), i.expr() - 2, c(2) - &i);
+    let low = an.with_constraint(&folded.clone().le(3));
+    assert_eq!(an.bounds(&folded), IntBound::new(0, 13));
+    assert_eq!(low.bounds(&(c(3) - folded)), IntBound::new(0, 3));
     let multiple = an.with_constraint(&n.expr().floormod(8).eq(0));
     check(&multiple, n.expr().floormod(4), "0");
     check(&multiple, (n.expr() + 7).floordiv(8) * 8, "Mul(FloorDiv(Add(n, 7), 8), 8)");

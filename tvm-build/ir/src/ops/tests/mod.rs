@@ -6,6 +6,7 @@ mod indexing;
 mod neural;
 mod samples;
 mod symbolic;
+mod verified;
 
 use super::*;
 use crate::dtype::DType;

@@ -9,7 +9,7 @@ use crate::relax::{Call, Leaf, Legalized};
 use std::collections::BTreeMap;
 
 /// The call with every dimension above 1 of its tensor variables a symbolic variable, equal ones the same.
-fn made_symbolic(call: &Call) -> (Call, BTreeMap<Var, PrimExpr>) {
+pub(super) fn made_symbolic(call: &Call) -> (Call, BTreeMap<Var, PrimExpr>) {
     let mut vars: BTreeMap<i64, Var> = BTreeMap::new();
     fn leaf(l: &Leaf, vars: &mut BTreeMap<i64, Var>) -> Leaf {
         match l {

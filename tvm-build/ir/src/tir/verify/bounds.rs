@@ -3,20 +3,21 @@
 use super::eval::eval;
 use crate::arith::{Analyzer, IntBound};
 use crate::diag::{Diag, Diags};
-use crate::prim::{Buffer, CmpOp, Intrinsic, PrimExpr, PrimKind, Range, Var, free_vars};
+use crate::prim::{BinOp, Buffer, CmpOp, Intrinsic, PrimExpr, PrimKind, Range, Var, free_vars};
 use crate::span::Span;
 use crate::tir::{Block, Param, PrimFunc, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Points tried for a counterexample of one access.
-const POINTS: u64 = 4096;
+const POINTS: u64 = 2048;
 
 /// Every access of a well-formed function that is not proven to be in bounds, and every block iterator that is not
 /// proven to stay in its domain. One that leaves them at a point that was found is an error, with the point; one that
 /// could not be decided is a warning. Symbolic extents count as at least 0.
 ///
 /// A side of `if_then_else`, and the right side of `and` and `or`, is only reached where the condition says so; both
-/// sides of a `Select` always are.
+/// sides of a `Select` always are. An index that divides is taken to have divided by something: division by zero is
+/// another error.
 pub fn verify_bounds(func: &PrimFunc) -> Diags {
     let mut analyzer = Analyzer::new();
     let mut shape_vars = BTreeSet::new();
@@ -75,6 +76,11 @@ impl Checker {
                 self.expr(&f.min, an);
                 self.expr(&f.extent, an);
                 let range = Range { min: f.min.clone(), extent: f.extent.clone() };
+                if an.simplify(&f.extent).as_int().is_some_and(|n| n <= 0) {
+                    // The body never runs.
+                    self.span = outer;
+                    return;
+                }
                 let mut inner = an.clone();
                 inner.bind_range(&f.var, range.clone());
                 // The body runs only where there is an iteration.
@@ -213,6 +219,10 @@ impl Checker {
         if an.prove(&low) && an.prove(&high) {
             return true;
         }
+        let divided = with_divisors(e, an);
+        if divided.as_ref().is_some_and(|an| an.prove(&low) && an.prove(&high)) {
+            return true;
+        }
         let inside = low.and(high);
         let diag = match self.counterexample(e, extent, &inside) {
             Some((at, value, extent_value)) => {
@@ -238,6 +248,9 @@ impl Checker {
         claim: &PrimExpr,
     ) -> Option<(BTreeMap<Var, i64>, i64, i64)> {
         let mut search = Search { frames: &self.frames, e, extent, claim, left: POINTS };
+        if self.free.is_empty() {
+            return search.go(0, &mut BTreeMap::new());
+        }
         // Extents of a few sizes, the same for all and different ones.
         for base in [1i64, 2, 3, 4, 5, 7, 8, 16, 31, 100] {
             for step in [0i64, 1, 3] {
@@ -247,12 +260,9 @@ impl Checker {
                     let fits = IntBound::of_type(v.dtype()).contains(x);
                     at.insert(v.clone(), if fits { x } else { 1 });
                 }
-                search.left = search.left.max(POINTS / 32);
+                search.left = POINTS / 30;
                 if let Some(found) = search.go(0, &mut at) {
                     return Some(found);
-                }
-                if self.free.is_empty() {
-                    return None;
                 }
             }
         }
@@ -327,6 +337,28 @@ impl Search<'_> {
 
 fn binds(f: &Frame, v: &Var) -> bool {
     matches!(f, Frame::Loop(w, _) | Frame::Value(w, _) if w == v)
+}
+
+/// What is known when the divisions of an expression have values; `None` when it has none to learn from.
+fn with_divisors(e: &PrimExpr, an: &Analyzer) -> Option<Analyzer> {
+    let mut divisors = Vec::new();
+    crate::prim::visit(e, &mut |n| {
+        if let PrimKind::Binary(BinOp::FloorDiv | BinOp::FloorMod | BinOp::Div | BinOp::Mod, _, d) = n.kind() {
+            if d.as_int().is_none() && d.dtype().is_integer() && d.dtype().lanes == 1 && !divisors.contains(d) {
+                divisors.push(d.clone());
+            }
+        }
+    });
+    let mut out = an.clone();
+    let mut any = false;
+    for d in divisors {
+        let zero = PrimExpr::int(d.dtype(), 0);
+        if an.prove(&PrimExpr::cmp(CmpOp::Ge, d.clone(), zero.clone())) {
+            out.assume(&PrimExpr::cmp(CmpOp::Gt, d, zero));
+            any = true;
+        }
+    }
+    any.then_some(out)
 }
 
 fn reads_memory(e: &PrimExpr) -> bool {
