@@ -1,6 +1,7 @@
 //! What Relax passes share.
 
 pub(crate) mod evaluate;
+pub(crate) mod fused_function;
 pub(crate) mod ops;
 pub(crate) mod partition;
 pub(crate) mod pattern_kind;
