@@ -18,10 +18,8 @@ use tvm_ir::target::Target;
 /// Models to compile in a build script.
 ///
 /// ```no_run
-/// // build.rs
-/// fn main() {
-///     tvm_build::Build::new().onnx("digits", "models/digits.onnx").compile();
-/// }
+/// // In `main` of build.rs:
+/// tvm_build::Build::new().onnx("digits", "models/digits.onnx").compile();
 /// ```
 ///
 /// The program then says `tvm_runtime::include_module!(digits);` and has a module `digits` with a type `Module`.
@@ -195,20 +193,21 @@ fn link(
     heap: bool,
     cargo: &mut dyn FnMut(&str),
 ) -> Result<(), Diags> {
+    let library = format!("{prefix}kernels");
     let units = artifacts.write(toolchain)?;
     let options = RustOptions {
         name: artifacts.name.clone(),
         levels: artifacts.levels.iter().map(|l| rust::Level { level: l.level, symbols: l.symbols.clone() }).collect(),
         weights: WeightSource::Symbol(artifacts.weights_symbol.clone()),
+        library: Some(library.clone()),
         heap,
         ndarray: false,
     };
     let text = rust::print(&artifacts.program, &options)?;
     toolchain.write_file(&format!("{}.rs", artifacts.name), &text)?;
-    let library = format!("{prefix}kernels");
     toolchain.static_library(&library, &units)?;
+    // The module itself says what to link: cargo would tell the package's library alone, if it has one.
     cargo(&format!("cargo::rustc-link-search=native={}", toolchain.out_dir.display()));
-    cargo(&format!("cargo::rustc-link-lib=static={library}"));
     if toolchain.triple.contains("linux") {
         cargo("cargo::rustc-link-lib=m");
     }

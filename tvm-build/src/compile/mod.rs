@@ -10,11 +10,14 @@ use crate::weights::{self, Weights};
 use crate::{passes, pipeline};
 use std::collections::BTreeSet;
 use tvm_ir::diag::{Diag, Diags};
+use tvm_ir::dtype::DType;
 use tvm_ir::module::{Func, IRModule};
 use tvm_ir::name::Name;
+use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::{Body, Expr, If};
 use tvm_ir::span::Span;
 use tvm_ir::target::Target;
+use tvm_ir::tir::PrimFunc;
 use tvm_runtime::IsaLevel;
 
 /// How a module is compiled.
@@ -156,11 +159,7 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
     run_steps(&options.pipeline, &mut module, first, &mut Instrument::default())?;
     remove_unused_kernels(&mut module);
     let mut compiled = Vec::new();
-    for target in &options.targets {
-        let mut module = module.clone();
-        if let Some(pass) = passes::lookup("ApplyDefaultSchedule") {
-            run_steps(&[Step::new(pass)], &mut module, target, &mut Instrument::default())?;
-        }
+    for (module, target) in scheduled(&module, &options.targets)?.into_iter().zip(&options.targets) {
         let kernels = lower_to_kernels(&module, target)?;
         compiled.push(vm::Level { module, kernels });
     }
@@ -183,6 +182,47 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
         weights: vm.weights,
         weights_symbol: format!("{}weights", options.prefix),
     })
+}
+
+/// What PrimFuncs go through for each target.
+const KERNEL_STEPS: &[&str] = &[
+    "ApplyDefaultSchedule",
+    // Sees which buffers the schedule left in main memory.
+    "LiftTIRGlobalBufferAlloc",
+];
+
+/// The module with its PrimFuncs scheduled for each target. The Relax functions call them alike: a function whose
+/// schedules leave different buffers to the caller is not scheduled.
+fn scheduled(module: &IRModule, targets: &[Target]) -> Result<Vec<IRModule>, Diags> {
+    let steps: Vec<Step> = KERNEL_STEPS.iter().filter_map(|n| passes::lookup(n)).map(Step::new).collect();
+    let run = |steps: &[Step], plain: &BTreeSet<Name>| -> Result<Vec<IRModule>, Diags> {
+        let all = targets.iter().map(|target| {
+            let mut module = module.clone();
+            let (schedule, rest) = steps.split_at(1.min(steps.len()));
+            let unscheduled: Vec<_> =
+                module.funcs.iter().filter(|(n, _)| plain.contains(*n)).map(|(n, f)| (n.clone(), f.clone())).collect();
+            run_steps(schedule, &mut module, target, &mut Instrument::default())?;
+            module.funcs.extend(unscheduled);
+            run_steps(rest, &mut module, target, &mut Instrument::default())?;
+            Ok(module)
+        });
+        all.collect()
+    };
+    let modules = run(&steps, &BTreeSet::new())?;
+    let unlike: BTreeSet<Name> = modules
+        .iter()
+        .skip(1)
+        .zip(&modules)
+        .flat_map(|(a, b)| a.prim_funcs().zip(b.prim_funcs()))
+        .filter(|((_, f), (_, g))| signature(f) != signature(g))
+        .map(|((name, _), _)| name.clone())
+        .collect();
+    if unlike.is_empty() { Ok(modules) } else { run(&steps, &unlike) }
+}
+
+/// Types and shapes of the buffers a function is called with.
+fn signature(f: &PrimFunc) -> Vec<(DType, &[PrimExpr])> {
+    f.buffers().map(|b| (b.dtype, b.shape.as_slice())).collect()
 }
 
 fn level(target: &Target, kernels: &[LoweredFunc], options: &Options) -> Result<Level, Diags> {

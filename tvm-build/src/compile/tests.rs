@@ -90,3 +90,58 @@ fn digit_models_match_the_reference() {
         }
     }
 }
+
+const SYMBOLIC: &str = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 8), "float32"), w: R.Tensor((8, "m"), "float32")) -> R.Tensor(("n", "m"), "float32"):
+        n = T.int64()
+        m = T.int64()
+        with R.dataflow():
+            product = R.matmul(x, w)
+            positive = R.nn.relu(product)
+            share = R.nn.softmax(positive, axis=-1)
+            R.output(share)
+        return share
+"#;
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect()
+}
+
+/// Kernels whose intermediate buffers have symbolic sizes.
+#[test]
+fn symbolic_intermediates_are_the_callers() {
+    let targets = [Target::default(), Target::named("x86-64-v3").unwrap(), host_target()];
+    let mut sources = SourceMap::default();
+    let module = tvm_ir::syntax::parse_module(&mut sources, "symbolic", SYMBOLIC, Default::default()).unwrap();
+    let options = Options { targets: targets.to_vec(), ..Options::new("symbolic", Target::default()) };
+    let artifacts = compile_module(module, &options).map_err(|d| tvm_ir::render::render_all(&d, &sources)).unwrap();
+    let mut session = session(&artifacts);
+    session.reserve(1 << 20);
+    let main = session.function("main").unwrap();
+    let mut storage = HostStorage::new(&artifacts.program.tables().functions[main]);
+    for (n, m) in [(1usize, 1usize), (3, 5), (17, 4), (2, 33), (64, 64)] {
+        let x: Vec<f32> = (0..n * 8).map(|i| (i % 7) as f32 / 3.0 - 1.0).collect();
+        let w: Vec<f32> = (0..8 * m).map(|i| (i % 5) as f32 / 2.0 - 1.0).collect();
+        let tensor = |shape: &[i64], v: &[f32]| {
+            HostTensor::new(DType::F32, shape, &v.iter().flat_map(|f| f.to_le_bytes()).collect::<Vec<_>>()).unwrap()
+        };
+        let (rows, columns) = (n as i64, m as i64);
+        let (mut xt, mut wt) = (tensor(&[rows, 8], &x), tensor(&[8, columns], &w));
+        let mut out = HostTensor::zeroed(DType::F32, &[rows, columns]).unwrap();
+        session.call(main, &[xt.input(), wt.input(), out.output()], &mut storage).unwrap();
+        let got = floats(out.bytes());
+        for i in 0..n {
+            let product = |j: usize| (0..8).map(|k| f64::from(x[i * 8 + k]) * f64::from(w[k * m + j])).sum::<f64>();
+            let row: Vec<f64> = (0..m).map(|j| product(j).max(0.0)).collect();
+            let most = row.iter().copied().fold(f64::MIN, f64::max);
+            let total: f64 = row.iter().map(|v| (v - most).exp()).sum();
+            for j in 0..m {
+                let expected = ((row[j] - most).exp() / total) as f32;
+                assert!((got[i * m + j] - expected).abs() < 1e-5, "{n}x{m} at {i}, {j}: {} {expected}", got[i * m + j]);
+            }
+        }
+    }
+}

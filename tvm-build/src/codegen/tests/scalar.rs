@@ -238,7 +238,7 @@ fn float8_values_come_back() {
         }
     }
     let e4m3 = DType::new(Float8E4M3FN, 8);
-    let values = [448.0f32, 464.0, 465.0, 0.001953125, 0.0009765625, 0.000_976_562_56, -0.3, f32::INFINITY];
+    let values = [448.0f32, 464.0, 465.0, 0.001953125, 0.0009765625, f32::from_bits(0x3a80_0001), -0.3, f32::INFINITY];
     let k = map(&[DType::F32], e4m3, 8, 1, |a| cast(a[0].clone(), e4m3));
     for result in run(&k, &[bytes!(values), vec![0; 8]], &[]) {
         assert_eq!(result[1], [0x7e, 0x7e, 0x7f, 0x01, 0x00, 0x01, 0xaa, 0x7f]);

@@ -13,6 +13,7 @@ mod fold_constant;
 mod fuse_ops;
 mod fuse_tir;
 mod legalize_ops;
+mod lift_tir_global_buffer_alloc;
 mod support;
 #[cfg(test)]
 mod tests;
@@ -36,5 +37,6 @@ pub static PASSES: &[&Pass] = &[
     &fuse_ops::FUSE_OPS,
     &fuse_tir::FUSE_TIR,
     &legalize_ops::LEGALIZE_OPS,
+    &lift_tir_global_buffer_alloc::LIFT_TIR_GLOBAL_BUFFER_ALLOC,
     &to_non_dataflow::TO_NON_DATAFLOW,
 ];

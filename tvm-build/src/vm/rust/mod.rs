@@ -21,6 +21,9 @@ pub struct RustOptions {
     pub levels: Vec<Level>,
     /// Where weights come from.
     pub weights: WeightSource,
+    /// Static library that holds kernels and weights; every crate that includes the module links it. `None`: the
+    /// program is linked by other means.
+    pub library: Option<String>,
     /// The arena of `new()` lies on the heap, and entry points may return vectors: for programs with `std`.
     pub heap: bool,
     /// Entry points that take and return arrays of ndarray. Needs `heap`.
@@ -118,6 +121,9 @@ fn header(out: &mut String, program: &EmittedProgram, options: &RustOptions) {
         );
     }
     if linked || !tables.kernel_names.is_empty() {
+        if let Some(library) = &options.library {
+            let _ = writeln!(out, "    #[link(name = {library:?}, kind = \"static\")]");
+        }
         out.push_str("    unsafe extern \"C\" {\n");
         if let (WeightSource::Symbol(symbol), true) = (&options.weights, linked) {
             let _ = writeln!(out, "        #[link_name = {symbol:?}]\n        static WEIGHTS: [u8; WEIGHT_BYTES];");

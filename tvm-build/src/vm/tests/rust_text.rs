@@ -12,6 +12,7 @@ fn options(c: &Compiled) -> RustOptions {
             Level { level: IsaLevel::V3, symbols: symbols("_v3") },
         ],
         weights: WeightSource::Symbol("net_weights".into()),
+        library: None,
         heap: true,
         ndarray: true,
     }

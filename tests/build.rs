@@ -1,0 +1,5 @@
+//! Compiles the modules that `it/generated.rs` runs.
+
+fn main() {
+    tvm_build::Build::new().tvmscript("rows", "modules/rows.tvm").tvmscript("pair", "modules/pair.tvm").compile();
+}

@@ -1,0 +1,54 @@
+//! Generated modules in a program: typed entry points, symbolic shapes, outputs of several types, errors of a call.
+
+use tvm_runtime::{Arena, Error, F16};
+
+tvm_runtime::include_module!(rows);
+tvm_runtime::include_module!(pair);
+
+fn softmax_rows(x: &[f32], w: &[f32], n: usize, m: usize) -> Vec<f32> {
+    let mut out = Vec::new();
+    for i in 0..n {
+        let row: Vec<f64> = (0..m)
+            .map(|j| (0..8).map(|k| f64::from(x[i * 8 + k]) * f64::from(w[k * m + j])).sum::<f64>().max(0.0))
+            .collect();
+        let most = row.iter().copied().fold(f64::MIN, f64::max);
+        let total: f64 = row.iter().map(|v| (v - most).exp()).sum();
+        out.extend(row.iter().map(|v| ((v - most).exp() / total) as f32));
+    }
+    out
+}
+
+#[test]
+fn symbolic_shapes() -> Result<(), Error> {
+    let mut net = rows::Module::new();
+    for (n, m) in [(1, 1), (3, 5), (17, 4), (2, 33)] {
+        let x: Vec<f32> = (0..n * 8).map(|i| (i % 7) as f32 / 3.0 - 1.0).collect();
+        let w: Vec<f32> = (0..8 * m).map(|i| (i % 5) as f32 / 2.0 - 1.0).collect();
+        let mut out = vec![0.0; n * m];
+        net.main_into(&x, &w, n, m, &mut out)?;
+        for (a, b) in out.iter().zip(softmax_rows(&x, &w, n, m)) {
+            assert!((a - b).abs() < 1e-5, "{n} {m}: {a} {b}");
+        }
+        // An output that does not fit says so.
+        let short = net.main_into(&x, &w, n, m, &mut out[1..]);
+        assert!(matches!(short, Err(Error::WrongLength { .. })), "{short:?}");
+    }
+    let mut out = [0.0; 12];
+    net.double_rows_into(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, &mut out)?;
+    assert_eq!(out, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    Ok(())
+}
+
+#[test]
+fn several_outputs_and_types() {
+    let mut arena = Arena::new();
+    let mut net = pair::Module::with_arena(&mut arena);
+    let (sum, less, whole) = net.main(&[1.5, -2.5, 3.0, f32::NAN, 1e20, 0.0], &[1.0, 0.0, 3.0, 0.0, 0.0, -0.9]);
+    assert_eq!(sum[..3], [2.5, -2.5, 6.0]);
+    assert_eq!(less, [false, true, false, false, false, false]);
+    assert_eq!(whole, [2, -2, 6, 0, i32::MAX, 0]);
+    let half = F16::from_f32(0.5);
+    let one = F16::from_f32(1.0);
+    let (a, b) = net.same(&[half, one]);
+    assert_eq!((a, b), ([half, one], [half, one]));
+}

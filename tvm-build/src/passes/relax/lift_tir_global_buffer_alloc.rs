@@ -1,0 +1,151 @@
+//! LiftTIRGlobalBufferAlloc: what a PrimFunc allocates in main memory with a symbolic size becomes the caller's.
+
+use super::support::{map_functions, rewrite};
+use crate::pass::{Pass, PassCx};
+use crate::tir_tools::symbolic_vars;
+use std::collections::BTreeMap;
+use tvm_ir::diag::{Diag, Diags};
+use tvm_ir::module::{Func, IRModule};
+use tvm_ir::name::Name;
+use tvm_ir::prim::{Buffer, PrimExpr, Scope, Var, substitute};
+use tvm_ir::relax::{Binding, CallTir, Dims, Expr, Leaf, StructInfo, Var as RelaxVar};
+use tvm_ir::tir::{Block, Param, PrimFunc, Stmt, rewrite_stmt};
+
+/// A buffer of symbolic size has no place in a kernel, whose scratch memory is counted at build time. It becomes a further
+/// output: `y = call_tir(f, (x,), Y)` becomes `t = call_tir(f, (x,), (Y, W)); y = t[0]`, and the memory planner places
+/// `W` as it does any tensor. Runs after kernels are scheduled, when it is known which buffers are left.
+pub(super) static LIFT_TIR_GLOBAL_BUFFER_ALLOC: Pass = Pass {
+    name: "LiftTIRGlobalBufferAlloc",
+    doc: "buffers of symbolic size that PrimFuncs allocate become outputs that the caller provides",
+    params: &[],
+    run,
+};
+
+/// What was lifted out of a function.
+struct Lifted {
+    /// The buffers, in order; parameters now.
+    buffers: Vec<Buffer>,
+    /// The function as it was.
+    before: PrimFunc,
+}
+
+fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
+    let mut lifted: BTreeMap<Name, Lifted> = BTreeMap::new();
+    for (name, func) in &mut module.funcs {
+        let Func::Prim(f) = func else { continue };
+        let before = f.clone();
+        let buffers = lift(f);
+        if !buffers.is_empty() {
+            lifted.insert(name.clone(), Lifted { buffers, before });
+        }
+    }
+    if lifted.is_empty() {
+        return Ok(());
+    }
+    map_functions(module, |_, _, f| {
+        rewrite::rewrite_function(f, &mut |b, _| match &b.value {
+            Expr::CallTir(c) => match lifted.get(&c.func.0) {
+                Some(l) => call(c, &b, l).map(rewrite::Step::Bind),
+                None => Ok(rewrite::Step::keep(b)),
+            },
+            _ => Ok(rewrite::Step::keep(b)),
+        })
+    })
+}
+
+/// Takes the allocations of symbolic size out of a function's blocks and adds them to its parameters, behind the
+/// other buffers.
+fn lift(f: &mut PrimFunc) -> Vec<Buffer> {
+    let symbolic = |b: &Buffer| b.scope == Scope::Global && b.shape.iter().any(|d| d.as_int().is_none());
+    // Sizes of variables that the function binds itself, as loop variables, are not the caller's to know.
+    let known: Vec<Var> = symbolic_vars(f).into_iter().map(|s| s.var).chain(scalars(f)).collect();
+    let closed = |b: &Buffer| b.shape.iter().all(|d| tvm_ir::prim::free_vars(d).iter().all(|v| known.contains(v)));
+    let mut buffers = Vec::new();
+    let body = rewrite_stmt(f.body.clone(), &mut |s| match s {
+        Stmt::Block(b) if b.allocs.iter().any(|a| symbolic(a) && closed(a)) => {
+            let (out, kept): (Vec<Buffer>, Vec<Buffer>) =
+                b.allocs.iter().cloned().partition(|a| symbolic(a) && closed(a));
+            buffers.extend(out);
+            Stmt::Block(Box::new(Block { allocs: kept, ..*b }))
+        }
+        other => other,
+    });
+    f.body = body;
+    let at = f.params.iter().rposition(|p| matches!(p, Param::Buffer(_))).map_or(0, |i| i + 1);
+    for (i, b) in buffers.iter().enumerate() {
+        f.params.insert(at + i, Param::Buffer(b.clone()));
+    }
+    buffers
+}
+
+fn scalars(f: &PrimFunc) -> Vec<Var> {
+    let scalar = |p: &Param| match p {
+        Param::Scalar(v) => Some(v.clone()),
+        Param::Buffer(_) => None,
+    };
+    f.params.iter().filter_map(scalar).collect()
+}
+
+/// A call with the lifted buffers as further outputs, and the variable bound to what it was before.
+fn call(c: &CallTir, b: &Binding, lifted: &Lifted) -> Result<Vec<Binding>, Diag> {
+    let values = values(c, &lifted.before, b)?;
+    let outs = match &c.out {
+        StructInfo::Tuple(fields) => fields.clone(),
+        one => vec![one.clone()],
+    };
+    let count = outs.len();
+    let mut fields = outs.clone();
+    for buffer in &lifted.buffers {
+        let dims = buffer.shape.iter().map(|d| substitute(d, &values)).collect();
+        fields.push(StructInfo::tensor(dims, buffer.dtype));
+    }
+    let mut inplace = c.inplace.clone();
+    if !inplace.is_empty() {
+        inplace.resize(fields.len(), -1);
+    }
+    let out = StructInfo::Tuple(fields);
+    let all = RelaxVar::at(format!("{}_and_scratch", b.var.name()), out.clone(), b.span);
+    let value = Expr::CallTir(CallTir { out, inplace, ..c.clone() });
+    let mut bindings = vec![Binding { var: all.clone(), value, span: b.span }];
+    if !matches!(c.out, StructInfo::Tuple(_)) {
+        bindings.push(Binding { value: Expr::TupleGetItem(Leaf::Var(all), 0), ..b.clone() });
+        return Ok(bindings);
+    }
+    let mut items = Vec::new();
+    for (i, info) in outs.into_iter().enumerate().take(count) {
+        let item = RelaxVar::at(format!("{}_{i}", b.var.name()), info, b.span);
+        let value = Expr::TupleGetItem(Leaf::Var(all.clone()), i);
+        bindings.push(Binding { var: item.clone(), value, span: b.span });
+        items.push(Leaf::Var(item));
+    }
+    bindings.push(Binding { value: Expr::Tuple(items), ..b.clone() });
+    Ok(bindings)
+}
+
+/// What the function's symbolic variables and scalar parameters are at a call.
+fn values(c: &CallTir, f: &PrimFunc, b: &Binding) -> Result<BTreeMap<Var, PrimExpr>, Diag> {
+    let infos: Vec<Option<StructInfo>> = c.args.iter().map(Leaf::info).collect();
+    let outs = match &c.out {
+        StructInfo::Tuple(fields) => fields.clone(),
+        one => vec![one.clone()],
+    };
+    let dims: Vec<Dims> = infos
+        .into_iter()
+        .chain(outs.into_iter().map(Some))
+        .map(|info| match info {
+            Some(StructInfo::Tensor(t)) => t.dims,
+            _ => Dims::Unknown,
+        })
+        .collect();
+    let mut values: BTreeMap<Var, PrimExpr> = scalars(f).into_iter().zip(c.tir_vars.iter().cloned()).collect();
+    for s in symbolic_vars(f) {
+        let value = s.source.and_then(|(k, axis)| dims.get(k)?.known()?.get(axis).cloned());
+        let value = value.ok_or_else(|| {
+            Diag::error(b.span, format!("the call of {} does not say the value of {}", c.func.0, s.var.name()))
+                .help("give the arguments known shapes with R.match_cast")
+        })?;
+        let value = if value.dtype() == s.var.dtype() { value } else { value.cast(s.var.dtype()) };
+        values.insert(s.var, value);
+    }
+    Ok(values)
+}
