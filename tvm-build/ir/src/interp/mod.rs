@@ -16,6 +16,7 @@ mod dead;
 mod emit;
 mod erf;
 mod flow;
+mod layout;
 mod lowered;
 #[cfg(test)]
 mod lowered_tests;
