@@ -15,6 +15,8 @@ pub(super) static ROWS: &[Row] = &[
     ("BatchNormalization", 7, batch_norm),
     ("GroupNormalization", 18, group_norm_18),
     ("GroupNormalization", 21, group_norm),
+    ("Hardmax", 1, |cx| flattened(cx, hardmax_along)),
+    ("Hardmax", 13, hardmax),
     ("InstanceNormalization", 6, instance_norm),
     ("LRN", 1, local_response_norm),
     ("LayerNormalization", 17, layer_norm),
@@ -35,8 +37,27 @@ fn softmax(cx: &mut OpCx<'_>, op: &str) -> Outputs {
     Ok(vec![cx.call(op, vec![x], vec![("axis", axis.into())])?])
 }
 
-/// Before version 13 the axes from `axis` on are one.
-fn softmax_flat(cx: &mut OpCx<'_>, op: &str) -> Outputs {
+fn hardmax(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let axis = cx.node.int_or("axis", -1)?;
+    Ok(vec![hardmax_along(cx, &x, axis)?])
+}
+
+/// 1 at the first of the greatest elements along an axis, 0 elsewhere.
+fn hardmax_along(cx: &mut OpCx<'_>, x: &Value, axis: i64) -> Result<Value, Fail> {
+    let dims = cx.dims(x, "input")?;
+    let axis = cx.axis(axis, dims.len())?;
+    let depth =
+        dims[axis].as_int().ok_or_else(|| format!("the extent {:?} of axis {axis} must be fixed", dims[axis]))?;
+    let dtype = cx.dtype(x, "input")?;
+    let axis = AttrValue::Int(i64::try_from(axis).unwrap_or(i64::MAX));
+    let index = cx.call("argmax", vec![x.clone()], vec![("axis", axis.clone())])?;
+    let value = |v: f64| Value::Leaf(Leaf::Prim(PrimExpr::number(dtype, v)));
+    cx.call("one_hot", vec![index, value(1.0), value(0.0)], vec![("depth", AttrValue::Int(depth)), ("axis", axis)])
+}
+
+/// Before version 13 the axes from `axis` on are one, along which `f` works.
+fn flattened(cx: &mut OpCx<'_>, f: impl Fn(&mut OpCx<'_>, &Value, i64) -> Result<Value, Fail>) -> Outputs {
     let x = cx.input(0, "input")?;
     let axis = cx.node.int_or("axis", 1)?;
     let dims = cx.dims(&x, "input")?;
@@ -44,8 +65,12 @@ fn softmax_flat(cx: &mut OpCx<'_>, op: &str) -> Outputs {
     let at = if axis < 0 { cx.axis(axis, dims.len())? } else { cx.axis(axis, dims.len() + 1)? };
     let (outer, inner) = dims.split_at(at);
     let flat = cx.reshape(&x, vec![ints::product(outer), ints::product(inner)])?;
-    let out = cx.call(op, vec![flat], vec![("axis", AttrValue::Int(-1))])?;
+    let out = f(cx, &flat, -1)?;
     Ok(vec![cx.reshape(&out, dims.clone())?])
+}
+
+fn softmax_flat(cx: &mut OpCx<'_>, op: &str) -> Outputs {
+    flattened(cx, |cx, x, axis| cx.call(op, vec![x.clone()], vec![("axis", axis.into())]))
 }
 
 fn astype(cx: &mut OpCx<'_>, value: &Value, to: DType) -> Result<Value, Fail> {

@@ -93,6 +93,9 @@ fn normalizations_take_the_first_result() {
         ["lv = reshape(x, [n, 12])", "lv1 = nn.softmax(lv)", "gv = reshape(lv1, [n, 3, 4])"]
     );
     assert_eq!(one(13, "n, 3, 4", vec![], softmax()), ["gv = nn.softmax(x)"]);
+    let hardmax = || node("Hardmax", &["x"], &["y"]);
+    assert_eq!(one(13, "n, 4", vec![], hardmax()), ["lv = argmax(x)", "gv = one_hot(lv, 1, 0)"]);
+    assert_eq!(result(&model(11, "2, 3, 4", vec![], vec![hardmax()])), "a tensor (2, 3, 4) float32");
 }
 
 #[test]
