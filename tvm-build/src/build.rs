@@ -273,7 +273,7 @@ mod tests {
         let build = Build::new()
             .onnx("missing", "no/such.onnx")
             .onnx("loop", digits("mlp.onnx"))
-            .tvmscript("what", "model.txt")
+            .tvmscript("what", "model.bin")
             .onnx("mlp", digits("mlp.onnx"))
             .onnx("mlp", digits("mlp.onnx"))
             .weights_limit(1000);
@@ -281,7 +281,7 @@ mod tests {
         for part in [
             "no/such.onnx",
             "`loop` cannot name a Rust module",
-            "the format of model.txt is not known",
+            "the format of model.bin is not known",
             "two models are named `mlp`",
             "more than the limit of 1000",
             "in the model `missing`",

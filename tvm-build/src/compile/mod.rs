@@ -240,7 +240,7 @@ fn level(target: &Target, kernels: &[LoweredFunc], options: &Options) -> Result<
 
 fn check_limit(diags: &mut Diags, what: &str, bytes: u64, limit: Option<u64>) {
     if let Some(limit) = limit.filter(|l| bytes > *l) {
-        let message = format!("the {what} takes {bytes} bytes, {} more than the limit of {limit}", bytes - limit);
+        let message = format!("{what}: {bytes} bytes, {} more than the limit of {limit}", bytes - limit);
         diags.push(Diag::error(Span::NONE, message));
     }
 }
