@@ -1,7 +1,10 @@
 //! The one integration test binary: file tests, execution, conformance, structure.
 
+mod digits;
 mod filetest;
 mod generated;
+mod no_std;
 mod op_patterns;
 mod tidy;
 mod tutorial;
+mod tvmc;

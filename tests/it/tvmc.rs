@@ -1,0 +1,134 @@
+//! The program `tvmc`: outputs and exit codes as a user sees them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace root")
+}
+
+/// The program, built once.
+fn tvmc() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tvmc");
+        let build = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "-p", "tvm-build", "--features", "cli", "--bin", "tvmc", "--target-dir"])
+            .arg(&target)
+            .current_dir(root())
+            .output()
+            .expect("cargo runs");
+        assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
+        target.join("debug").join(format!("tvmc{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+fn run(args: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(tvmc())
+        .args(args)
+        .current_dir(root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tvmc runs");
+    // A program that never reads its input closes it.
+    let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
+    child.wait_with_output().expect("tvmc ends")
+}
+
+#[track_caller]
+fn fails(args: &[&str], stdin: &str, code: i32, message: &str) {
+    let output = run(args, stdin);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+    assert!(text.contains(message), "{args:?}: `{message}` is not in:\n{text}");
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+const IMPORTED: &str = "tests/files/tutorial/01_from_torch.py.txt";
+
+#[test]
+fn show_prints_the_tutorials_stages() {
+    for (args, expected) in [
+        (&["show", IMPORTED][..], IMPORTED),
+        (&["show", IMPORTED, "--pass", "LegalizeOps"], "tests/files/tutorial/06_legalize_ops.py.txt"),
+        (&["show", IMPORTED, "--pipeline", "zero"], "tests/files/tutorial/08_zero_pipeline.py.txt"),
+    ] {
+        let output = run(args, "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let expected = std::fs::read(root().join(expected)).expect("a file");
+        assert!(output.stdout == expected, "{args:?}");
+    }
+}
+
+#[test]
+fn show_reads_standard_input_and_prints_one_function() {
+    let text = std::fs::read_to_string(root().join(IMPORTED)).expect("a file");
+    let output = run(&["show", "-", "--func", "main"], &text);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("@R.function\ndef main("), "{text}");
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_is_2() {
+    fails(&["show", IMPORTED, "--pipeline", "zeor"], "", 2, "unknown pipeline 'zeor'");
+    fails(&["show", IMPORTED, "--pass", "LegalizeOp"], "", 2, "is it LegalizeOps?");
+    fails(&["show", IMPORTED, "--pass", "FuseOps(level=1)"], "", 2, "FuseOps has no parameter level");
+    fails(&["show", IMPORTED, "--func", "mian"], "", 2, "it has main");
+    fails(&["check", IMPORTED, "--target", "x87"], "", 2, "unknown target 'x87'");
+    fails(&["frobnicate"], "", 2, "unrecognized subcommand");
+    fails(&[], "", 2, "Usage");
+}
+
+#[test]
+fn what_is_wrong_with_the_model_is_1() {
+    fails(&["check", "no-such-file.onnx"], "", 1, "no-such-file.onnx");
+    fails(&["check", "Cargo.toml"], "", 1, "format of Cargo.toml is not known");
+    fails(&["show", "-"], "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    return y\n", 1, "<stdin>:3:12");
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let model = std::fs::read(root().join("examples/digits/models/cnn.onnx")).expect("a model");
+    for cut in [0, 1, 100, 5000, model.len() / 2, model.len() - 1] {
+        let path = dir.join(format!("cut-{cut}.onnx"));
+        std::fs::write(&path, &model[..cut]).expect("a file");
+        fails(&["check", path.to_str().expect("a path")], "", 1, "error");
+    }
+    let unknown = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")) -> R.Tensor((2,), \"float32\"):\n    y = R.nn.rellu(x)\n    return y\n";
+    fails(&["check", "-"], unknown, 1, "nn.relu");
+}
+
+#[test]
+fn run_compares_arguments_with_the_signature() {
+    use tvm_build::{npy::Array, npz};
+    use tvm_ir::dtype::DType;
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let image = |shape: &[u64], dtype: DType| Array {
+        dtype,
+        shape: shape.to_vec(),
+        data: vec![0; usize::try_from(dtype.storage_bytes(shape.iter().product()).expect("a size")).expect("a size")],
+    };
+    let inputs = |name: &str, key: &str, array: &Array| {
+        let path = dir.join(name);
+        npz::write(&path, [(key, array)]).expect("an archive");
+        path.to_str().expect("a path").to_owned()
+    };
+    let model = "examples/digits/models/mlp.onnx";
+    let good = inputs("good.npz", "x", &image(&[1, 784], DType::F32));
+    let out = dir.join("out.npz");
+    let output =
+        run(&["run", model, "--inputs", &good, "--outputs", out.to_str().expect("a path"), "--repeat", "10000"], "");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("10000 runs: 0 allocations"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let arrays = npz::read(&out).expect("the outputs");
+    assert_eq!((arrays[0].0.as_str(), &arrays[0].1.shape[..]), ("output_0", &[1, 10][..]));
+
+    let wrong_shape = inputs("shape.npz", "x", &image(&[2, 784], DType::F32));
+    fails(&["run", model, "--inputs", &wrong_shape], "", 1, "x");
+    let wrong_dtype = inputs("dtype.npz", "input_0", &image(&[1, 784], DType::F64));
+    fails(&["run", model, "--inputs", &wrong_dtype], "", 1, "float64");
+    let wrong_name = inputs("name.npz", "y", &image(&[1, 784], DType::F32));
+    fails(&["run", model, "--inputs", &wrong_name], "", 1, "no array for the parameter x");
+    fails(&["run", model, "--inputs", "Cargo.toml"], "", 1, "Cargo.toml");
+}
