@@ -14,6 +14,9 @@ use tvm_ir::span::Span;
 use tvm_runtime::host::{HostStorage, HostTensor, Session, load_kernels};
 use tvm_runtime::{Arg, KernelTable};
 
+/// Makes a prepared call; see [`HostModule::repeat`].
+pub type Call<'a> = dyn FnMut() -> Result<(), Diag> + 'a;
+
 /// A module that runs in this process.
 pub struct HostModule {
     session: Session,
@@ -66,7 +69,7 @@ impl HostModule {
         &mut self,
         name: &str,
         inputs: &mut [HostTensor],
-        body: &mut dyn FnMut(&mut dyn FnMut() -> Result<(), Diag>) -> Result<(), Diag>,
+        body: &mut dyn FnMut(&mut Call<'_>) -> Result<(), Diag>,
     ) -> Result<Vec<HostTensor>, Diag> {
         let entry = self.entry(name)?.clone();
         if entry.params.len() != inputs.len() {

@@ -3,7 +3,9 @@
 use crate::args::{DialectArg, ShowArgs};
 use crate::session::{Failure, Session};
 use std::io::Write;
+use tvm_build::pass::{Instrument, Step, run_steps, verify};
 use tvm_build::pipeline;
+use tvm_ir::module::IRModule;
 use tvm_ir::syntax::{Dialect, print_func, print_module};
 
 pub fn run(args: &ShowArgs) -> Result<(), Failure> {
@@ -18,11 +20,10 @@ pub fn run(args: &ShowArgs) -> Result<(), Failure> {
         (None, None) => Vec::new(),
     };
     let mut module = session.load(&args.model)?;
-    for step in &steps {
-        session.progress(step.pass.name);
-        let done = step.run(&mut module, &target);
-        session.check(done)?;
-    }
+    let mut report = |step: &Step, _: &IRModule| session.progress(step.pass.name);
+    let mut instrument = Instrument { verify: Some(verify), after: Some(&mut report), ..Instrument::default() };
+    let done = run_steps(&steps, &mut module, &target, &mut instrument);
+    session.check(done)?;
     let dialect = match args.dialect {
         DialectArg::Tutorial => Dialect::Tutorial,
         DialectArg::V0_27 => Dialect::V0_27,

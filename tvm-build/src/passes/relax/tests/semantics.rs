@@ -324,7 +324,7 @@ fn bound_parameters_are_constants() {
     assert_eq!(main.ret, f32(&[3, 3]));
     crate::pass::verify(&m).unwrap();
     let w_value = Value::tensor(TensorBuf::from_bytes(DType::F32, &[4, 3], w.data().to_vec()).unwrap());
-    assert_eq!(results(&m, &[x.clone()]), results(&before, &[x, w_value]));
+    assert_eq!(results(&m, std::slice::from_ref(&x)), results(&before, &[x, w_value]));
     let bad = [("v".into(), w.clone()), ("x".into(), w)].into();
     let e = crate::passes::relax::bind_params(&mut before.clone(), "main", &bad).unwrap_err().to_string();
     assert!(e.contains("no parameter v"), "{e}");
