@@ -5,6 +5,7 @@ mod filetest;
 mod generated;
 mod no_std;
 mod op_patterns;
+mod rust_spelling;
 mod tidy;
 mod tutorial;
 mod tvmc;

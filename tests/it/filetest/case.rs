@@ -22,7 +22,7 @@ pub struct Case {
     /// The module, without caret lines.
     pub module: String,
     carets: Vec<Caret>,
-    expected: Option<String>,
+    pub expected: Option<String>,
 }
 
 /// A caret line: an error at a place.

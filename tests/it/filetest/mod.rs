@@ -5,14 +5,15 @@
 //! `#    ^^^ error: text`; such a case has no output. Every module that parses is also printed and parsed again, in both dialects.
 //! `TVM_BLESS=1` rewrites what is expected.
 
-mod case;
+pub mod case;
 mod run;
 
 use case::Case;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn files(dir: &Path, out: &mut Vec<PathBuf>) {
+/// Every file test below a folder.
+pub fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
         let path = entry.expect("a directory entry").path();
         if path.is_dir() {

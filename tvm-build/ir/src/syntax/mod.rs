@@ -1,10 +1,11 @@
-//! TVMScript text to IR and back.
+//! TVMScript text and the Rust spelling to IR and back.
 //!
 //! ```text
+//! Rust ─ rust/ ──────────────────────────────→ ast (feature `rust`)
 //! text ─ text.rs ─→ tokens ─ grammar*.rs ─→ ast ─┬ lower_module ┬ lower_relax, lower_value … ─→ relax::Function
 //!                                               │              └ lower_tir, lower_block … ──→ tir::PrimFunc
 //!                                               └ scope.rs: names, arguments, suggestions
-//! IR ─ print/ ─→ text
+//! IR ─ print/ ─→ text ─ print/rust ─→ Rust spelling
 //! ```
 //!
 //! The grammar knows no op: names resolve in [`crate::ops`], functions of `T` in [`crate::prim::INTRINSICS`].
@@ -26,13 +27,18 @@ mod lower_special;
 mod lower_tir;
 mod lower_value;
 mod print;
+#[cfg(feature = "rust")]
+pub mod rust;
+mod rust_words;
 mod scope;
 mod text;
 mod token;
+mod type_args;
 
 #[cfg(test)]
 mod tests;
 
+pub use print::rust::print_rust;
 pub use print::{print_func, print_module, print_prim_expr, print_struct_info, print_with_constants};
 
 use crate::constant::Constant;

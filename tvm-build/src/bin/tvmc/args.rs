@@ -18,7 +18,7 @@ pub struct Cli {
 pub enum Command {
     /// Report everything that would stop a build of MODEL, all at once
     Check(CheckArgs),
-    /// Print MODEL as TVMScript, at any stage of the pipeline
+    /// Print MODEL as TVMScript or in the Rust spelling, at any stage of the pipeline
     Show(ShowArgs),
     /// Write C sources, header, weights, static library and a report of MODEL to a folder
     Compile(CompileArgs),
@@ -78,6 +78,9 @@ pub struct ShowArgs {
     /// Spelling of the output
     #[arg(long, value_enum, default_value = "tutorial")]
     pub dialect: DialectArg,
+    /// Print the Rust spelling, as `ir_module!` reads it
+    #[arg(long, conflicts_with_all = ["dialect", "func"])]
+    pub rust: bool,
     /// Print this function alone
     #[arg(long)]
     pub func: Option<String>,

@@ -44,6 +44,22 @@ impl Doc {
         Doc { text: format!("{op}{}", a.at_least(level)), level }
     }
 
+    /// `a op b` where neither operand may bind as loosely as the operator.
+    pub(super) fn compare(op: &str, a: Doc, b: Doc) -> Doc {
+        let level = level::COMPARE;
+        Doc { text: format!("{} {op} {}", a.at_least(level + 1), b.at_least(level + 1)), level }
+    }
+
+    /// `a as ty`; stands in parentheses below every operator.
+    pub(super) fn cast(a: Doc, ty: &str) -> Doc {
+        Doc { text: format!("{} as {ty}", a.at_least(level::UNARY)), level: level::OR }
+    }
+
+    /// The text, in parentheses unless it is an atom.
+    pub(super) fn into_atom(self) -> String {
+        self.at_least(level::ATOM)
+    }
+
     fn at_least(self, level: u8) -> String {
         if self.level < level { format!("({})", self.text) } else { self.text }
     }

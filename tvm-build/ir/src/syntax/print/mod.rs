@@ -6,6 +6,7 @@ mod doc;
 mod names;
 mod prim;
 mod relax;
+pub(super) mod rust;
 mod sinfo;
 mod tir;
 

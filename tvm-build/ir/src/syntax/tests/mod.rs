@@ -3,6 +3,8 @@
 mod errors;
 mod fuzz;
 mod roundtrip;
+#[cfg(feature = "rust")]
+mod rust;
 
 use super::*;
 
