@@ -27,8 +27,12 @@ pub struct HostModule {
 impl HostModule {
     /// Compiles the kernels to a shared library in a folder and loads it. The library stays loaded.
     pub fn load(artifacts: &Artifacts, dir: &Path) -> Result<HostModule, Diags> {
-        let toolchain = Toolchain::for_host(dir);
-        let units = artifacts.write(&toolchain)?;
+        HostModule::load_with(artifacts, &Toolchain::for_host(dir))
+    }
+
+    /// As [`HostModule::load`], in the folder and at the level of a toolchain, which must be for this machine.
+    pub fn load_with(artifacts: &Artifacts, toolchain: &Toolchain) -> Result<HostModule, Diags> {
+        let units = artifacts.write(toolchain)?;
         let library = toolchain.shared_library(&artifacts.name, &units)?;
         let mut tables = Vec::new();
         for level in &artifacts.levels {

@@ -26,6 +26,11 @@ pub enum Command {
     Run(RunArgs),
     /// Compile MODEL for this machine and measure its latency
     Bench(BenchArgs),
+    /// Run the ONNX cases of a folder and compare their results; the last line is `N passed, M failed`
+    OnnxSuite(SuiteArgs),
+    /// Run one case and print its outcome on a line
+    #[command(hide = true)]
+    OnnxCase(CaseArgs),
     /// List the passes and pipelines that `show` can run, and the targets
     List,
 }
@@ -138,4 +143,36 @@ pub struct BenchArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Each case is a folder DIR/CASE with model.onnx, tolerance (relative, absolute) and set_K/{input,output}_I.pb.
+#[derive(Args)]
+pub struct SuiteArgs {
+    /// Folder of cases
+    pub dir: PathBuf,
+    /// Write the outcome of every case to this file
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Run only the cases whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Cases at once; the default is the number of processors
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Fill memory that is no longer in use, so that a read of it shows
+    #[arg(long)]
+    pub poison: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args)]
+pub struct CaseArgs {
+    /// Folder of the case
+    pub dir: PathBuf,
+    /// Fill memory that is no longer in use
+    #[arg(long)]
+    pub poison: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
 }

@@ -16,6 +16,7 @@ mod list;
 mod run;
 mod session;
 mod show;
+mod suite;
 mod tensors;
 
 use args::{Cli, Command};
@@ -33,10 +34,13 @@ fn main() -> ExitCode {
         Command::Compile(a) => compile::run(&a),
         Command::Run(a) => run::run(&a),
         Command::Bench(a) => bench::run(&a),
+        Command::OnnxSuite(a) => suite::run(&a),
+        Command::OnnxCase(a) => suite::case::run(&a),
         Command::List => list::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Reported) => ExitCode::from(1),
         Err(Failure::Model(text)) => {
             eprintln!("{text}");
             ExitCode::from(1)

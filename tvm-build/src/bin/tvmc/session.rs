@@ -16,6 +16,8 @@ use tvm_ir::target::Target;
 pub enum Failure {
     /// The model or the result is at fault: exit code 1.
     Model(String),
+    /// The same, and what there is to say has been said.
+    Reported,
     /// The command line is: exit code 2.
     Usage(String),
 }
@@ -113,10 +115,10 @@ impl From<Diag> for Failure {
 }
 
 /// A folder that goes away.
-struct Scratch(std::path::PathBuf);
+pub struct Scratch(std::path::PathBuf);
 
 impl Scratch {
-    fn new() -> std::io::Result<Scratch> {
+    pub fn new() -> std::io::Result<Scratch> {
         let base = std::env::temp_dir();
         for n in 0..1000 {
             let dir = base.join(format!("tvmc-{}-{n}", std::process::id()));
@@ -126,6 +128,10 @@ impl Scratch {
             }
         }
         Err(std::io::Error::other("every name is taken"))
+    }
+
+    pub fn path(&self) -> &std::path::Path {
+        &self.0
     }
 }
 

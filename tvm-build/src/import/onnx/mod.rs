@@ -15,6 +15,7 @@ mod control;
 mod convert;
 mod cx;
 mod data_type;
+mod datum;
 mod dims;
 mod emit;
 mod external;
@@ -33,6 +34,7 @@ mod tests;
 mod value;
 mod wire;
 
+pub use datum::{Datum, DatumKind, Port, Ports, decode_datum, ports, read_datum};
 pub use limits::Limits;
 
 /// A model that was read.

@@ -174,6 +174,28 @@ pub(super) struct Segment {
     pub(super) end: i64,
 }
 
+/// A sequence of values; only the list of its kind of element is in use. Beside a model, never in one.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SequenceProto {
+    #[prost(message, repeated, tag = "3")]
+    pub(super) tensor_values: Vec<TensorProto>,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) sequence_values: Vec<SequenceProto>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) optional_values: Vec<OptionalProto>,
+}
+
+/// A value that may be absent. Beside a model, never in one.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct OptionalProto {
+    #[prost(message, optional, tag = "3")]
+    pub(super) tensor_value: Option<TensorProto>,
+    #[prost(message, optional, tag = "5")]
+    pub(super) sequence_value: Option<SequenceProto>,
+    #[prost(message, optional, boxed, tag = "7")]
+    pub(super) optional_value: Option<Box<OptionalProto>>,
+}
+
 /// A tensor given by its values that are not zero.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SparseTensorProto {

@@ -1,0 +1,186 @@
+//! Values beside a model: the inputs and outputs of a test case, a serialized value a file.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use prost::Message as _;
+use tvm_ir::diag::Diags;
+use tvm_ir::dtype::DType;
+use tvm_ir::span::SourceMap;
+
+use super::data_type::DataType;
+use super::external::Folder;
+use super::graph::{Type, ValueInfo};
+use super::limits::Limits;
+use super::proto::{OptionalProto, SequenceProto, TensorProto};
+use super::tensor::TensorCx;
+use super::{read, value, wire};
+use crate::import::file;
+
+/// A value in main memory.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum {
+    /// A tensor of numbers or truth values: row-major, little endian, types under 8 bits packed, low bits first.
+    Tensor {
+        /// Element type.
+        dtype: DType,
+        /// Extents, outermost first; empty for a scalar.
+        shape: Vec<u64>,
+        /// The elements.
+        data: Bytes,
+    },
+    /// A tensor whose element type the compiler does not have; the name of the type.
+    Other(&'static str),
+    /// A sequence.
+    Sequence(Vec<Datum>),
+    /// A value that may be absent.
+    Optional(Option<Box<Datum>>),
+}
+
+/// What kind of value an input or output is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DatumKind {
+    /// A tensor.
+    Tensor,
+    /// A sequence of values of one kind.
+    Sequence(Box<DatumKind>),
+    /// A value that may be absent.
+    Optional(Box<DatumKind>),
+    /// A kind that is not read; its name.
+    Other(&'static str),
+}
+
+/// An input or output of a model.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Its name in the file.
+    pub name: String,
+    /// Its kind.
+    pub kind: DatumKind,
+    /// Whether an initializer gives it a value: it is no parameter then.
+    pub constant: bool,
+}
+
+/// The inputs and outputs of a model.
+#[derive(Clone, Debug)]
+pub struct Ports {
+    /// Inputs in order.
+    pub inputs: Vec<Port>,
+    /// Outputs in order.
+    pub outputs: Vec<Port>,
+}
+
+/// The inputs and outputs of the model in a file, as the file declares them. Errors as [`super::load`]'s reading.
+pub fn ports(path: &Path, limits: &Limits, sources: &mut SourceMap) -> Result<Ports, Diags> {
+    let graph = read::read_file(path, limits, sources)?.graph;
+    let port = |info: &ValueInfo| Port {
+        name: info.name.clone(),
+        kind: info.ty.as_ref().map_or(DatumKind::Tensor, kind),
+        constant: graph.initializers.iter().any(|(name, _)| *name == info.name),
+    };
+    let ports = |infos: &[ValueInfo]| infos.iter().map(port).collect();
+    Ok(Ports { inputs: ports(&graph.inputs), outputs: ports(&graph.outputs) })
+}
+
+fn kind(ty: &Type) -> DatumKind {
+    match ty {
+        Type::Tensor { .. } => DatumKind::Tensor,
+        Type::Sequence(inner) => DatumKind::Sequence(Box::new(kind(inner))),
+        Type::Optional(inner) => DatumKind::Optional(Box::new(kind(inner))),
+        Type::Other(name) => DatumKind::Other(name),
+    }
+}
+
+/// Reads a serialized `TensorProto`, `SequenceProto` or `OptionalProto` from a file. The error is a sentence.
+pub fn read_datum(path: &Path, kind: &DatumKind, limits: &Limits) -> Result<Datum, String> {
+    let named = |e: String| format!("{} {e}", path.display());
+    let bytes = file::read(path, limits.file_bytes).map_err(named)?;
+    decode_datum(bytes, kind, limits).map_err(|e| named(format!("is not a value: {e}")))
+}
+
+/// As [`read_datum`], of bytes in memory.
+pub fn decode_datum(bytes: Bytes, kind: &DatumKind, limits: &Limits) -> Result<Datum, String> {
+    let text = |e: prost::DecodeError| e.to_string();
+    match kind {
+        DatumKind::Tensor => {
+            wire::check(&bytes, wire::Message::Tensor, limits)?;
+            tensor(TensorProto::decode(bytes).map_err(text)?, limits)
+        }
+        DatumKind::Sequence(_) => {
+            wire::check(&bytes, wire::Message::Sequence, limits)?;
+            sequence(SequenceProto::decode(bytes).map_err(text)?, limits)
+        }
+        DatumKind::Optional(_) => {
+            wire::check(&bytes, wire::Message::Optional, limits)?;
+            optional(OptionalProto::decode(bytes).map_err(text)?, limits)
+        }
+        DatumKind::Other(name) => Err(format!("values of the kind {name} are not read")),
+    }
+}
+
+fn tensor(proto: TensorProto, limits: &Limits) -> Result<Datum, String> {
+    let tensor = TensorCx::new(limits, Folder::default()).read(proto)?;
+    Ok(match value::dtype(tensor.dtype) {
+        Ok(dtype) => Datum::Tensor { dtype, shape: tensor.shape, data: tensor.data },
+        Err(_) => Datum::Other(DataType::name(tensor.dtype)),
+    })
+}
+
+fn sequence(proto: SequenceProto, limits: &Limits) -> Result<Datum, String> {
+    let tensors = proto.tensor_values.into_iter().map(|t| tensor(t, limits));
+    let sequences = proto.sequence_values.into_iter().map(|s| sequence(s, limits));
+    let optionals = proto.optional_values.into_iter().map(|o| optional(o, limits));
+    Ok(Datum::Sequence(tensors.chain(sequences).chain(optionals).collect::<Result<_, _>>()?))
+}
+
+fn optional(proto: OptionalProto, limits: &Limits) -> Result<Datum, String> {
+    let inner = match (proto.tensor_value, proto.sequence_value, proto.optional_value) {
+        (Some(t), _, _) => Some(tensor(t, limits)?),
+        (_, Some(s), _) => Some(sequence(s, limits)?),
+        (_, _, Some(o)) => Some(optional(*o, limits)?),
+        _ => None,
+    };
+    Ok(Datum::Optional(inner.map(Box::new)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(values: &[f32]) -> TensorProto {
+        let dims = vec![i64::try_from(values.len()).unwrap()];
+        TensorProto { dims, data_type: 1, float_data: values.to_vec(), ..TensorProto::default() }
+    }
+
+    fn decode(bytes: Vec<u8>, kind: &DatumKind) -> Result<Datum, String> {
+        decode_datum(bytes.into(), kind, &Limits::default())
+    }
+
+    #[test]
+    fn kinds() {
+        let wanted = Datum::Tensor {
+            dtype: DType::F32,
+            shape: vec![2],
+            data: [1.0f32, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        };
+        let tensor = floats(&[1.0, 2.0]);
+        assert_eq!(decode(tensor.encode_to_vec(), &DatumKind::Tensor), Ok(wanted.clone()));
+        let sequence =
+            SequenceProto { tensor_values: vec![tensor.clone(), tensor.clone()], ..SequenceProto::default() };
+        let kind = DatumKind::Sequence(Box::new(DatumKind::Tensor));
+        let two = Datum::Sequence(vec![wanted.clone(), wanted.clone()]);
+        assert_eq!(decode(sequence.encode_to_vec(), &kind), Ok(two));
+        let kind = DatumKind::Optional(Box::new(DatumKind::Tensor));
+        let some = OptionalProto { tensor_value: Some(tensor), ..OptionalProto::default() };
+        assert_eq!(decode(some.encode_to_vec(), &kind), Ok(Datum::Optional(Some(Box::new(wanted)))));
+        assert_eq!(decode(Vec::new(), &kind), Ok(Datum::Optional(None)));
+    }
+
+    #[test]
+    fn damaged_values_are_errors() {
+        assert!(decode(vec![0xFF; 9], &DatumKind::Tensor).is_err());
+        let short = TensorProto { dims: vec![3], ..floats(&[1.0]) };
+        assert!(decode(short.encode_to_vec(), &DatumKind::Tensor).unwrap_err().contains("3"));
+        assert!(decode(Vec::new(), &DatumKind::Other("map")).unwrap_err().contains("map"));
+    }
+}
