@@ -13,10 +13,11 @@ fn root() -> &'static Path {
 fn tvmc() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tvmc");
+        // The folder that these tests are built in: what they share with the program is not compiled again.
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
         let build = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "-p", "tvm-build", "--features", "cli", "--bin", "tvmc", "--target-dir"])
-            .arg(&target)
+            .arg(target)
             .current_dir(root())
             .output()
             .expect("cargo runs");

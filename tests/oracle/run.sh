@@ -11,5 +11,5 @@ if ! "$venv/bin/python" -c 'import tvm' 2>/dev/null; then
   "$venv/bin/pip" install -q apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post0 'numpy<2.5' scipy ml_dtypes ||
     { echo "TVM's package cannot be installed: the comparison with TVM is skipped"; exit 0; }
 fi
-cargo build -q --release -p tvm-build --features cli --bin tvmc
-"$venv/bin/python" tests/oracle/compare.py target/release/tvmc tests/files/tutorial/01_from_torch.py.txt
+cargo build -q -p tvm-build --features cli --bin tvmc
+"$venv/bin/python" tests/oracle/compare.py target/debug/tvmc tests/files/tutorial/01_from_torch.py.txt

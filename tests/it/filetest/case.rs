@@ -14,11 +14,22 @@ pub enum Run {
     Passes(String),
 }
 
+/// What is printed in the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    TvmScript,
+    /// The C text of every kernel.
+    C,
+    /// The memory plan and the program of the VM.
+    Vm,
+}
+
 /// One case.
 pub struct Case {
     header: String,
     pub run: Run,
     pub target: Option<String>,
+    pub form: Form,
     /// The module, without caret lines.
     pub module: String,
     carets: Vec<Caret>,
@@ -55,7 +66,7 @@ impl Case {
             None => (text, None),
         };
         let mut header = String::new();
-        let (mut run, mut target) = (None, None);
+        let (mut run, mut target, mut form) = (None, None, Form::TvmScript);
         let mut module = String::new();
         let mut carets = Vec::new();
         let mut in_header = true;
@@ -71,8 +82,16 @@ impl Case {
                             })
                         }
                         "target" => target = Some(value.to_owned()),
+                        "output" => {
+                            form = match value {
+                                "tvmscript" => Form::TvmScript,
+                                "c" => Form::C,
+                                "vm" => Form::Vm,
+                                other => return Err(format!("unknown output '{other}'; known are tvmscript, c, vm")),
+                            }
+                        }
                         "about" => {}
-                        other => return Err(format!("unknown header '{other}'; known are run, target, about")),
+                        other => return Err(format!("unknown header '{other}'; known are run, target, output, about")),
                     }
                     let _ = writeln!(header, "{line}");
                     continue;
@@ -92,7 +111,7 @@ impl Case {
             }
         }
         let run = run.ok_or("the case has no `# run: …` header")?;
-        Ok(Case { header, run, target, module, carets, expected })
+        Ok(Case { header, run, target, form, module, carets, expected })
     }
 
     /// How the outcome differs from what is expected.

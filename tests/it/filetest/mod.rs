@@ -1,6 +1,6 @@
 //! File tests: `tests/files/**/*.tvm`, text in, text out.
 //!
-//! A case is header lines (`# run: …`, `# target: …`), a module, a line `# ---` and the expected output; lines `# -----` separate
+//! A case is header lines (`# run: …`, `# target: …`, `# output: tvmscript|c|vm`), a module, a line `# ---` and the expected output; lines `# -----` separate
 //! cases. `run` is `parse`, `pipeline NAME`, or passes as `tvmc show --pass` takes them. Errors are asserted by lines under the code,
 //! `#    ^^^ error: text`; such a case has no output. Every module that parses is also printed and parsed again, in both dialects.
 //! `TVM_BLESS=1` rewrites what is expected.

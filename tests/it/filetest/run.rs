@@ -1,9 +1,12 @@
 //! Running a case.
 
-use super::case::{Caret, Case, Outcome, Run};
+use super::case::{Caret, Case, Form, Outcome, Run};
+use tvm_build::codegen::{self, EmitOptions};
+use tvm_build::lower::lower_to_kernels;
 use tvm_build::pass::Step;
-use tvm_build::pipeline;
+use tvm_build::{pipeline, vm};
 use tvm_ir::diag::{Diag, Diags, Severity};
+use tvm_ir::lowered::Kernel;
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
 use tvm_ir::structural::diff;
@@ -33,8 +36,36 @@ pub fn run(name: &str, case: &Case) -> Result<Outcome, String> {
         }
         round_trip(&module).map_err(|e| format!("after {}: {e}", step.pass.name))?;
     }
-    let output = print_module(&module, Dialect::Tutorial).trim_end().to_owned();
-    Ok(Outcome { carets: Vec::new(), unplaced: Vec::new(), output: Some(output) })
+    let output = match case.form {
+        Form::TvmScript => Ok(print_module(&module, Dialect::Tutorial)),
+        Form::C => c_text(&module, &target),
+        Form::Vm => vm_text(&module, &target),
+    };
+    match output {
+        Ok(text) => {
+            Ok(Outcome { carets: Vec::new(), unplaced: Vec::new(), output: Some(text.trim_end().to_owned()) })
+        }
+        Err(diags) => Ok(placed(&case.module, &diags)),
+    }
+}
+
+/// The functions of the generated C files, without the helpers at their heads.
+fn c_text(module: &IRModule, target: &Target) -> Result<String, Diags> {
+    let kernels: Vec<Kernel> = lower_to_kernels(module, target)?.into_iter().map(|k| k.kernel).collect();
+    let options = EmitOptions { stem: "test", prefix: "test_", suffix: "", files: 1 };
+    let files = codegen::emit(&kernels, target, &codegen::C99, &options)?;
+    let text: String = files.into_iter().map(|f| f.text).collect();
+    let start = text.find("\n/* ").map_or(0, |n| n + 1);
+    let first = kernels.first().map_or("", |k| k.name.as_str());
+    let body = text.find(&format!("test_{first}")).map_or(start, |n| text[..n].rfind("\n\n").map_or(start, |m| m + 2));
+    Ok(text[body..].to_owned())
+}
+
+fn vm_text(module: &IRModule, target: &Target) -> Result<String, Diags> {
+    let mut kernels = lower_to_kernels(module, target)?;
+    let compiled = vm::compile(module, &mut kernels, &vm::Options::default())?;
+    let plans: String = compiled.plans.iter().map(|p| format!("{p}\n")).collect();
+    Ok(format!("{plans}{}", compiled.program.tables()))
 }
 
 /// What is printed parses to the same module, and prints the same again.
