@@ -1,5 +1,9 @@
 //! Compiles the modules that `it/generated.rs` runs.
 
 fn main() {
-    tvm_build::Build::new().tvmscript("rows", "modules/rows.tvm").tvmscript("pair", "modules/pair.tvm").compile();
+    tvm_build::Build::new()
+        .ndarray()
+        .tvmscript("rows", "modules/rows.tvm")
+        .tvmscript("pair", "modules/pair.tvm")
+        .compile();
 }

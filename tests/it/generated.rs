@@ -52,3 +52,20 @@ fn several_outputs_and_types() {
     let (a, b) = net.same(&[half, one]);
     assert_eq!((a, b), ([half, one], [half, one]));
 }
+
+#[test]
+fn ndarray_views_in_and_arrays_out() -> Result<(), Error> {
+    let mut net = rows::Module::new();
+    let x = ndarray::Array2::from_shape_fn((3, 8), |(i, j)| (i * 8 + j) as f32 / 24.0);
+    let w = ndarray::Array2::from_shape_fn((8, 5), |(i, j)| (i + j) as f32 / 12.0 - 0.5);
+    let out = net.main_nd(x.view(), w.view())?;
+    assert_eq!(out.shape(), [3, 5]);
+    let expected = softmax_rows(&x.into_raw_vec_and_offset().0, &w.clone().into_raw_vec_and_offset().0, 3, 5);
+    for (a, b) in out.iter().zip(expected) {
+        assert!((a - b).abs() < 1e-5, "{a} {b}");
+    }
+    // A view that is not contiguous is refused, not misread.
+    let wide = ndarray::Array2::<f32>::zeros((3, 16));
+    assert!(net.main_nd(wide.slice(ndarray::s![.., ..;2]), w.view()).is_err());
+    Ok(())
+}

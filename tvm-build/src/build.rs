@@ -4,6 +4,7 @@
 
 use crate::compile::{Artifacts, Options, compile_module};
 use crate::model::{self, Model};
+use crate::pass::Step;
 use crate::toolchain::{Toolchain, isa_levels};
 use crate::vm::rust::{self, RustOptions, WeightSource};
 
@@ -30,7 +31,9 @@ pub struct Build {
     opt_level: Option<u32>,
     arena_limit: Option<u64>,
     weights_limit: Option<u64>,
+    pipeline: Option<Vec<Step>>,
     without_heap: bool,
+    ndarray: bool,
 }
 
 enum Source {
@@ -104,6 +107,21 @@ impl Build {
         self
     }
 
+    /// Runs these passes instead of the pipeline `default`; see [`crate::pipeline`].
+    #[must_use]
+    pub fn pipeline(mut self, steps: Vec<Step>) -> Build {
+        self.pipeline = Some(steps);
+        self
+    }
+
+    /// Functions get a second form that takes and gives ndarray's arrays (`main_nd`). The program depends on the crate
+    /// `ndarray` and enables tvm-runtime's feature of that name.
+    #[must_use]
+    pub fn ndarray(mut self) -> Build {
+        self.ndarray = true;
+        self
+    }
+
     /// Compiles and links every model. All that is wrong is reported to cargo, which then fails the build.
     pub fn compile(self) {
         let done = self.try_compile(&mut |line| println!("{line}"));
@@ -151,7 +169,7 @@ impl Build {
                 Source::Module(module) => Ok(Model { module: *module, files: Vec::new() }),
                 Source::File(path) => model::load_with_files(&path, sources),
             };
-            let options = Options {
+            let mut options = Options {
                 prefix: format!("{name}_{package:08x}_"),
                 targets: targets.clone(),
                 arena_limit: self.arena_limit,
@@ -159,12 +177,16 @@ impl Build {
                 files: toolchain.jobs.clamp(1, 4),
                 ..Options::new(&*name, Target::default())
             };
+            if let Some(steps) = &self.pipeline {
+                options.pipeline.clone_from(steps);
+            }
+            let form = Form { heap: !self.without_heap, ndarray: self.ndarray };
             let done = model.and_then(|model| {
                 for file in model.files.iter().skip(1) {
                     cargo(&format!("cargo::rerun-if-changed={}", file.display()));
                 }
                 let artifacts = compile_module(model.module, &options)?;
-                link(&artifacts, &options.prefix, &toolchain, !self.without_heap, cargo)
+                link(&artifacts, &options.prefix, &toolchain, form, cargo)
             });
             if let Err(found) = done {
                 diags.extend(Diags(found.0.into_iter().map(|d| d.note(format!("in the model `{name}`"))).collect()));
@@ -185,12 +207,19 @@ impl Build {
     }
 }
 
+/// What generated modules offer.
+#[derive(Clone, Copy)]
+struct Form {
+    heap: bool,
+    ndarray: bool,
+}
+
 /// Compiles the sources of a module, writes its Rust text and tells cargo what to link.
 fn link(
     artifacts: &Artifacts,
     prefix: &str,
     toolchain: &Toolchain,
-    heap: bool,
+    form: Form,
     cargo: &mut dyn FnMut(&str),
 ) -> Result<(), Diags> {
     let library = format!("{prefix}kernels");
@@ -200,8 +229,8 @@ fn link(
         levels: artifacts.levels.iter().map(|l| rust::Level { level: l.level, symbols: l.symbols.clone() }).collect(),
         weights: WeightSource::Symbol(artifacts.weights_symbol.clone()),
         library: Some(library.clone()),
-        heap,
-        ndarray: false,
+        heap: form.heap,
+        ndarray: form.ndarray,
     };
     let text = rust::print(&artifacts.program, &options)?;
     toolchain.write_file(&format!("{}.rs", artifacts.name), &text)?;

@@ -42,9 +42,7 @@ pub fn run(name: &str, case: &Case) -> Result<Outcome, String> {
         Form::Vm => vm_text(&module, &target),
     };
     match output {
-        Ok(text) => {
-            Ok(Outcome { carets: Vec::new(), unplaced: Vec::new(), output: Some(text.trim_end().to_owned()) })
-        }
+        Ok(text) => Ok(Outcome { carets: Vec::new(), unplaced: Vec::new(), output: Some(text.trim_end().to_owned()) }),
         Err(diags) => Ok(placed(&case.module, &diags)),
     }
 }
