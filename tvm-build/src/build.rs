@@ -5,6 +5,7 @@
 use crate::compile::{Artifacts, Options, compile_module};
 use crate::model::{self, Model};
 use crate::pass::Step;
+use crate::rust_source;
 use crate::toolchain::{Toolchain, isa_levels};
 use crate::vm::rust::{self, RustOptions, WeightSource};
 
@@ -27,6 +28,7 @@ use tvm_ir::target::Target;
 #[derive(Default)]
 pub struct Build {
     models: Vec<(String, Source)>,
+    rust_sources: Vec<PathBuf>,
     target: Option<String>,
     opt_level: Option<u32>,
     arena_limit: Option<u64>,
@@ -39,6 +41,8 @@ pub struct Build {
 enum Source {
     File(PathBuf),
     Module(Box<IRModule>),
+    /// A module of `ir_module!`, with its fingerprint.
+    Inline(Box<IRModule>, u64),
 }
 
 impl Build {
@@ -57,6 +61,16 @@ impl Build {
     #[must_use]
     pub fn tvmscript(self, name: impl Into<String>, path: impl Into<PathBuf>) -> Build {
         self.file(name, path)
+    }
+
+    /// Adds the modules of every `ir_module!` in a Rust file, or in all files of a folder, under their own names. The
+    /// path is relative to the package. A module that is ill-formed is left to the macro, which reports it at its tokens.
+    ///
+    /// Errors of [`Build::compile`]: a file that cannot be read.
+    #[must_use]
+    pub fn rust_source(mut self, path: impl Into<PathBuf>) -> Build {
+        self.rust_sources.push(path.into());
+        self
     }
 
     fn file(mut self, name: impl Into<String>, path: impl Into<PathBuf>) -> Build {
@@ -141,7 +155,7 @@ impl Build {
     }
 
     fn run(
-        self,
+        mut self,
         toolchain: Result<Toolchain, Diag>,
         sources: &mut SourceMap,
         cargo: &mut dyn FnMut(&str),
@@ -151,6 +165,16 @@ impl Build {
                 cargo(&format!("cargo::rerun-if-changed={}", path.display()));
             }
         }
+        let mut diags = Diags::new();
+        for path in std::mem::take(&mut self.rust_sources) {
+            cargo(&format!("cargo::rerun-if-changed={}", path.display()));
+            match rust_source::read(&path) {
+                Ok(found) => self
+                    .models
+                    .extend(found.into_iter().map(|c| (c.name, Source::Inline(Box::new(c.module), c.fingerprint)))),
+                Err(d) => diags.push(d),
+            }
+        }
         for variable in ["CC", "CFLAGS", "AR"] {
             cargo(&format!("cargo::rerun-if-env-changed={variable}"));
         }
@@ -158,15 +182,18 @@ impl Build {
         toolchain.opt_level = self.opt_level.unwrap_or(toolchain.opt_level);
         let targets = self.targets(&toolchain)?;
         let package = package_hash();
-        let mut diags = Diags::new();
         let mut names = BTreeSet::new();
         for (name, source) in self.models {
             if !names.insert(name.clone()) {
                 diags.push(Diag::error(Span::NONE, format!("two models are named `{name}`")));
                 continue;
             }
+            let fingerprint = match &source {
+                Source::Inline(_, fingerprint) => Some(*fingerprint),
+                Source::File(_) | Source::Module(_) => None,
+            };
             let model = match source {
-                Source::Module(module) => Ok(Model { module: *module, files: Vec::new() }),
+                Source::Module(module) | Source::Inline(module, _) => Ok(Model { module: *module, files: Vec::new() }),
                 Source::File(path) => model::load_with_files(&path, sources),
             };
             let mut options = Options {
@@ -186,7 +213,7 @@ impl Build {
                     cargo(&format!("cargo::rerun-if-changed={}", file.display()));
                 }
                 let artifacts = compile_module(model.module, &options)?;
-                link(&artifacts, &options.prefix, &toolchain, form, cargo)
+                link(&artifacts, &options.prefix, fingerprint, &toolchain, form, cargo)
             });
             if let Err(found) = done {
                 diags.extend(Diags(found.0.into_iter().map(|d| d.note(format!("in the model `{name}`"))).collect()));
@@ -218,6 +245,7 @@ struct Form {
 fn link(
     artifacts: &Artifacts,
     prefix: &str,
+    fingerprint: Option<u64>,
     toolchain: &Toolchain,
     form: Form,
     cargo: &mut dyn FnMut(&str),
@@ -232,7 +260,12 @@ fn link(
         heap: form.heap,
         ndarray: form.ndarray,
     };
-    let text = rust::print(&artifacts.program, &options)?;
+    let mut text = rust::print(&artifacts.program, &options)?;
+    if let Some(f) = fingerprint {
+        text.push_str(&format!(
+            "\n/// What `ir_module!` compares its own with.\npub const FINGERPRINT: u64 = {f:#018x};\n"
+        ));
+    }
     toolchain.write_file(&format!("{}.rs", artifacts.name), &text)?;
     toolchain.static_library(&library, &units)?;
     // The module itself says what to link: cargo would tell the package's library alone, if it has one.

@@ -16,6 +16,7 @@ pub mod pass;
 mod pass_spec;
 pub mod passes;
 pub mod pipeline;
+mod rust_source;
 #[cfg(test)]
 mod samples;
 pub mod schedule;

@@ -6,6 +6,7 @@
 //!
 //! Spans of what is read are indices into a [`TokenSpans`], which gives back the user's own tokens.
 
+mod check;
 mod expr;
 mod function;
 mod module;
@@ -13,6 +14,7 @@ mod spans;
 mod stmt;
 mod types;
 
+pub use check::{Checked, check_item};
 pub use spans::TokenSpans;
 
 use super::ParseOptions;
