@@ -14,6 +14,7 @@ mod conv_transpose;
 mod create;
 mod cx;
 mod elementwise;
+mod image;
 mod join;
 mod legalize;
 mod matmul;
@@ -22,6 +23,7 @@ mod norm;
 mod pad;
 mod permute;
 mod pool;
+mod recurrent;
 mod reduce;
 mod reshape;
 mod row;
@@ -60,6 +62,7 @@ static FILES: &[&[OpDef]] = &[
     create::FILLS,
     create::OPS,
     elementwise::OPS,
+    image::OPS,
     join::OPS,
     matmul::OPS,
     memory::OPS,
@@ -67,6 +70,7 @@ static FILES: &[&[OpDef]] = &[
     pad::OPS,
     permute::OPS,
     pool::OPS,
+    recurrent::OPS,
     reduce::OPS,
     reshape::OPS,
     scan::OPS,

@@ -113,6 +113,18 @@ impl<'a> NodeReader<'a> {
         self.typed(name, "a list of ints", |v| if let Value::Ints(i) = v { Some(i.as_slice()) } else { None })
     }
 
+    /// A list of floats.
+    pub(crate) fn floats(&self, name: &str) -> Result<Option<&'a [f32]>, String> {
+        self.typed(name, "a list of floats", |v| if let Value::Floats(f) = v { Some(f.as_slice()) } else { None })
+    }
+
+    /// A list of strings.
+    pub(crate) fn strings(&self, name: &str) -> Result<Option<Vec<&'a str>>, String> {
+        let list = self.typed(name, "a list of strings", |v| if let Value::Strings(s) = v { Some(s) } else { None })?;
+        let text = |s| std::str::from_utf8(s).map_err(|_| format!("attribute '{name}' is not valid UTF-8"));
+        list.map(|list| list.iter().map(|s| text(s)).collect()).transpose()
+    }
+
     /// A tensor.
     pub(crate) fn tensor(&self, name: &str) -> Result<Option<&'a Tensor>, String> {
         self.typed(name, "a tensor", |v| if let Value::Tensor(t) = v { Some(t) } else { None })

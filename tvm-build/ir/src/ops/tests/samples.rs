@@ -51,6 +51,7 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
     order(&mut add);
     attention(&mut add);
     norms(&mut add);
+    recurrent(&mut add);
     transposed(&mut add);
     let shape = Leaf::Shape(vec![crate::prim::PrimExpr::i64(2)]);
     let args = vec![shape, Leaf::DType(F), Leaf::Prim(crate::prim::PrimExpr::i64(0)), Leaf::Str("global".into())];
@@ -59,6 +60,22 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
 }
 
 type Add<'a> = dyn FnMut(&str, Vec<Leaf>, &[(&str, AttrValue)], &[i64], DType) + 'a;
+
+fn recurrent(add: &mut Add<'_>) {
+    for (op, gates) in [("nn.rnn", 1), ("nn.gru", 3), ("nn.lstm", 4)] {
+        let mut args = vec![x(&[7, 2, gates * 5]), w(&[5, gates * 5]), of("h", &[2, 5], F)];
+        let lengths = of("lengths", &[2], DType::I32);
+        match gates {
+            4 => args.extend([of("c", &[2, 5], F), of("p", &[15], F), lengths]),
+            3 => args.extend([of("b", &[5], F), lengths]),
+            _ => {}
+        }
+        add(op, args, &[("reverse", true.into()), ("clip", 3.0.into())], &[7, 2, 5], F);
+    }
+    add("image.grid_sample", vec![x(&[2, 3, 4, 5]), w(&[2, 2, 6, 7])], &[], &[2, 3, 6, 7], F);
+    let attrs = [("layout", "NCDHW".into()), ("padding_mode", "reflection".into()), ("method", "nearest".into())];
+    add("image.grid_sample", vec![x(&[1, 3, 4, 5, 6]), w(&[1, 3, 2, 2, 2])], &attrs, &[1, 3, 2, 2, 2], F);
+}
 
 fn elementwise(add: &mut Add<'_>) {
     let float =

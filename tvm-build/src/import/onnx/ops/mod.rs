@@ -1,17 +1,25 @@
 //! The operators: a file a family, each with its rows of the table.
 
+mod attention;
 mod binary;
 mod conv;
 mod create;
+mod einsum;
 mod index;
 mod ints;
+mod loss;
 mod matmul;
 mod norm;
 mod pool;
 mod quantize;
+mod recurrent;
 mod reduce;
+mod resize;
+mod sampling;
 mod shape;
 mod slice;
+mod spatial;
+mod state;
 mod unary;
 mod window;
 
@@ -30,17 +38,24 @@ pub(super) type Row = (&'static str, i64, Converter);
 
 /// The families.
 static FILES: &[&[Row]] = &[
+    attention::ROWS,
     binary::ROWS,
     conv::ROWS,
     create::ROWS,
+    einsum::ROWS,
     index::ROWS,
+    loss::ROWS,
     matmul::ROWS,
     norm::ROWS,
     pool::ROWS,
     quantize::ROWS,
+    recurrent::ROWS,
     reduce::ROWS,
+    resize::ROWS,
     shape::ROWS,
     slice::ROWS,
+    spatial::ROWS,
+    state::ROWS,
     unary::ROWS,
 ];
 

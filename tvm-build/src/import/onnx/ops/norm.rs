@@ -99,13 +99,13 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
     let parameters = parameters.map(|(i, role)| cx.input(i, role));
     let epsilon = epsilon(cx)?;
     let momentum = cx.node.float("momentum")?.map_or(0.9, f64::from);
-    if cx.node.flag_or("training_mode", false)? {
-        return Err("BatchNormalization in training mode is not supported; export the model for inference".into());
-    }
+    let training = cx.node.flag_or("training_mode", false)?;
     if !cx.node.flag_or("spatial", true)? {
         return Err("attribute 'spatial' of 0 is not supported".into());
     }
-    cx.refuse_output(1, "only the normalized data is given at inference")?;
+    if !training {
+        cx.refuse_output(1, "only the normalized data is given at inference")?;
+    }
     let data_type = cx.dtype(&x, "X")?;
     let mut args = vec![x];
     for parameter in parameters {
@@ -117,7 +117,11 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
         let dtype = cx.dtype(arg, "a parameter")?;
         compute = if dtype.bits > compute.bits { dtype } else { compute };
     }
-    let args = args.iter().map(|a| astype(cx, a, compute)).collect::<Result<_, _>>()?;
+    let kept = [cx.dtype(&args[3], "input_mean")?, cx.dtype(&args[4], "input_var")?];
+    let args = args.iter().map(|a| astype(cx, a, compute)).collect::<Result<Vec<_>, _>>()?;
+    if training {
+        return batch_norm_training(cx, &args, epsilon, momentum, (data_type, kept));
+    }
     let attrs = vec![
         ("axis", AttrValue::Int(1)),
         ("epsilon", epsilon.into()),
@@ -128,6 +132,33 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
     let out = cx.emitter.fields(&all)?;
     let out = out.first().ok_or("R.nn.batch_norm gave no result")?;
     Ok(vec![astype(cx, out, data_type)?])
+}
+
+/// With the mean and variance of the batch, which move those given.
+fn batch_norm_training(
+    cx: &mut OpCx<'_>,
+    args: &[Value],
+    epsilon: f64,
+    momentum: f64,
+    (data_type, kept): (DType, [DType; 2]),
+) -> Outputs {
+    let [x, scale, bias, moving @ ..] = args else { return Err("an input is missing".into()) };
+    let rank = cx.rank(x, "X")?;
+    let axes: Vec<usize> = (0..rank).filter(|a| *a != 1).collect();
+    let [out, mean, _] = standardized(cx, x, &axes, epsilon)?;
+    let attrs = vec![("axis", axes_attr(&axes)), ("keepdims", true.into())];
+    let variance = cx.call("variance", vec![x.clone()], attrs)?;
+    let out = affine(cx, out, scale, bias, rank)?;
+    let mut outputs = vec![astype(cx, &out, data_type)?];
+    let dtype = cx.dtype(x, "X")?;
+    let (old_part, new_part) = (cx.scalar(momentum, dtype)?, cx.scalar(1.0 - momentum, dtype)?);
+    for ((old, new), to) in moving.iter().zip([mean, variance]).zip(kept) {
+        let new = cx.call("squeeze", vec![new], vec![("axis", axes_attr(&axes))])?;
+        let (old, new) = (cx.apply("multiply", &[old, &old_part])?, cx.apply("multiply", &[&new, &new_part])?);
+        let moved = cx.apply("add", &[&old, &new])?;
+        outputs.push(astype(cx, &moved, to)?);
+    }
+    Ok(outputs)
 }
 
 /// `(x - mean) / sqrt(var + epsilon)` along `axes`, and the mean and `1 / sqrt(var + epsilon)`.

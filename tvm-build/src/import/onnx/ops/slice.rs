@@ -6,6 +6,7 @@ use tvm_ir::relax::Leaf;
 use super::shape::as_tensor;
 use super::{Row, ints};
 use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::{Value, numbers_of};
 
 /// By operator and version.
@@ -13,7 +14,7 @@ pub(super) static ROWS: &[Row] =
     &[("Pad", 2, pad_attributes), ("Pad", 11, pad), ("Slice", 1, slice_attributes), ("Slice", 10, slice)];
 
 /// Integers as an argument.
-fn tuple(values: Vec<PrimExpr>) -> Value {
+pub(super) fn tuple(values: Vec<PrimExpr>) -> Value {
     Value::Leaf(Leaf::Tuple(values.into_iter().map(Leaf::Prim).collect()))
 }
 
@@ -174,4 +175,10 @@ fn padded(cx: &mut OpCx<'_>, pads: &[i64], axes: Option<Vec<i64>>, value: f64) -
     }
     let attrs = vec![("pad_width", widths.into()), ("pad_mode", mode.into()), ("pad_value", value.into())];
     Ok(vec![cx.call("nn.pad", vec![x], attrs)?])
+}
+
+/// The elements `first..last` along an axis.
+pub(super) fn along(cx: &mut OpCx<'_>, x: &Value, axis: i64, first: i64, last: i64) -> Result<Value, Fail> {
+    let one = |v: i64| tuple(vec![PrimExpr::i64(v)]);
+    cx.call("strided_slice", vec![x.clone(), one(axis), one(first), one(last)], vec![])
 }

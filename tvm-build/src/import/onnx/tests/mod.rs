@@ -3,4 +3,5 @@
 mod convert;
 mod files;
 mod make;
+mod neural;
 mod ops;
