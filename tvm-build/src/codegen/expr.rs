@@ -267,7 +267,13 @@ impl Printer<'_> {
             return Ok(Text::atom(format!("tvm_select_{}({m}, {}, {})", suffix(e.dtype)?, x.s, y.s)));
         }
         let c = self.expr(c, place)?.within(Prec::Add);
-        Ok(Text::new(Prec::Other, format!("{c} ? {} : {}", x.within(Prec::Add), y.within(Prec::Add))))
+        let (x, y) = (x.within(Prec::Add), y.within(Prec::Add));
+        if e.dtype.lanes > 1 {
+            // A load has the type of a vector anywhere in memory, which is another.
+            let t = ctype(e.dtype)?;
+            return Ok(Text::new(Prec::Other, format!("{c} ? ({t})({x}) : ({t})({y})")));
+        }
+        Ok(Text::new(Prec::Other, format!("{c} ? {x} : {y}")))
     }
 
     /// A conversion with the semantics of `PrimKind::Cast`.

@@ -39,7 +39,7 @@ impl Accesses<'_> {
             }
             Stmt::Store(s) => {
                 let region = self.relax(&s.buffer, s.indices.iter().map(|i| Range::point(i.clone())).collect());
-                Self::add(&mut self.writes, region, self.analyzer);
+                merge_region(&mut self.writes, region, self.analyzer);
                 self.expr(&s.value);
                 s.indices.iter().for_each(|i| self.expr(i));
             }
@@ -61,18 +61,18 @@ impl Accesses<'_> {
         };
         for r in b.reads.iter().filter(|r| !b.allocs.contains(&r.buffer)) {
             let region = self.relax(&r.buffer, outer(r));
-            Self::add(&mut self.reads, region, self.analyzer);
+            merge_region(&mut self.reads, region, self.analyzer);
         }
         for w in b.writes.iter().filter(|r| !b.allocs.contains(&r.buffer)) {
             let region = self.relax(&w.buffer, outer(w));
-            Self::add(&mut self.writes, region, self.analyzer);
+            merge_region(&mut self.writes, region, self.analyzer);
         }
     }
 
     fn expr(&mut self, e: &PrimExpr) {
         if let PrimKind::Load(buffer, indices) = e.kind() {
             let region = self.relax(buffer, indices.iter().map(|i| Range::point(i.clone())).collect());
-            Self::add(&mut self.reads, region, self.analyzer);
+            merge_region(&mut self.reads, region, self.analyzer);
         }
         e.children().into_iter().for_each(|c| self.expr(c));
     }
@@ -114,15 +114,16 @@ impl Accesses<'_> {
             .collect();
         Region { buffer: buffer.clone(), ranges }
     }
+}
 
-    fn add(list: &mut Vec<Region>, region: Region, analyzer: &Analyzer) {
-        let Some(old) = list.iter_mut().find(|r| r.buffer == region.buffer) else {
-            list.push(region);
-            return;
-        };
-        for (a, b) in old.ranges.iter_mut().zip(region.ranges) {
-            *a = hull(a, &b, analyzer);
-        }
+/// Adds a region to a list that has at most one of each buffer: one that is there grows to cover both.
+pub fn merge_region(list: &mut Vec<Region>, region: Region, analyzer: &Analyzer) {
+    let Some(old) = list.iter_mut().find(|r| r.buffer == region.buffer) else {
+        list.push(region);
+        return;
+    };
+    for (a, b) in old.ranges.iter_mut().zip(region.ranges) {
+        *a = hull(a, &b, analyzer);
     }
 }
 

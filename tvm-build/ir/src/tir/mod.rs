@@ -4,7 +4,7 @@ mod access;
 pub mod verify;
 mod walk;
 
-pub use access::access_regions;
+pub use access::{access_regions, merge_region};
 pub use walk::{map_exprs, rewrite_stmt, stmt_free_vars, substitute_stmt, visit_exprs, visit_stmt};
 
 use crate::attrs::Attrs;

@@ -156,6 +156,10 @@ pub struct SuiteArgs {
     /// Run only the cases whose names contain this
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
+    /// Where a model cannot be compiled for every value of an input (a shape or axes), compile it for the case's:
+    /// integer inputs of rank 0 or 1 first, then every small input. The report says how many cases needed it
+    #[arg(long)]
+    pub bind_inputs: bool,
     /// Cases at once; the default is the number of processors
     #[arg(long)]
     pub jobs: Option<usize>,
@@ -173,6 +177,9 @@ pub struct CaseArgs {
     /// Fill memory that is no longer in use
     #[arg(long)]
     pub poison: bool,
+    /// Compile for values of inputs where a model cannot be compiled for all
+    #[arg(long)]
+    pub bind_inputs: bool,
     #[command(flatten)]
     pub target: TargetArgs,
 }

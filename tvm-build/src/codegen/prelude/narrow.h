@@ -71,12 +71,13 @@ static inline float tvm_cast_f8e4m3fn_f32(uint8_t h) {
 }
 
 //@ cast_f32_f8e4m3fn
-/* Rounds to nearest, ties to even; what is too great gives NaN. */
+/* Rounds to nearest, ties to even; what is too great gives the greatest number. */
 static inline uint8_t tvm_cast_f32_f8e4m3fn(float x) {
     const uint32_t bits = tvm_bits_f32_u32(x), sign = bits >> 24 & 0x80u, mag = bits & 0x7fffffffu;
-    if (mag >= 0x7f800000u) return (uint8_t)(sign | 0x7fu);
+    if (mag > 0x7f800000u) return (uint8_t)(sign | 0x7fu);
+    if (mag == 0x7f800000u) return (uint8_t)(sign | 0x7eu);
     const uint32_t r = tvm_narrow_encode(mag, 3, 7);
-    return (uint8_t)(sign | (r > 0x7eu ? 0x7fu : r));
+    return (uint8_t)(sign | (r > 0x7eu ? 0x7eu : r));
 }
 
 //@ cast_f8e4m3fnuz_f32
@@ -86,25 +87,26 @@ static inline float tvm_cast_f8e4m3fnuz_f32(uint8_t h) {
 }
 
 //@ cast_f32_f8e4m3fnuz
-/* Rounds to nearest, ties to even; what is too great gives NaN. There is no negative zero. */
+/* Rounds to nearest, ties to even; what is too great gives the greatest number, infinity NaN.
+   There is no negative zero. */
 static inline uint8_t tvm_cast_f32_f8e4m3fnuz(float x) {
     const uint32_t bits = tvm_bits_f32_u32(x), sign = bits >> 24 & 0x80u, mag = bits & 0x7fffffffu;
     if (mag >= 0x7f800000u) return 0x80u;
     const uint32_t r = tvm_narrow_encode(mag, 3, 8);
-    return (uint8_t)(r > 0x7fu ? 0x80u : r == 0 ? 0 : sign | r);
+    return (uint8_t)(r > 0x7fu ? sign | 0x7fu : r == 0 ? 0 : sign | r);
 }
 
 //@ cast_f8e5m2_f32
 static inline float tvm_cast_f8e5m2_f32(uint8_t h) { return tvm_cast_f16_f32((uint16_t)((uint32_t)h << 8)); }
 
 //@ cast_f32_f8e5m2
-/* Rounds to nearest, ties to even. */
+/* Rounds to nearest, ties to even; what is too great gives the greatest number. */
 static inline uint8_t tvm_cast_f32_f8e5m2(float x) {
     const uint32_t bits = tvm_bits_f32_u32(x), sign = bits >> 24 & 0x80u, mag = bits & 0x7fffffffu;
     if (mag > 0x7f800000u) return (uint8_t)(sign | 0x7eu);
-    if (mag == 0x7f800000u) return (uint8_t)(sign | 0x7cu);
+    if (mag == 0x7f800000u) return (uint8_t)(sign | 0x7bu);
     const uint32_t r = tvm_narrow_encode(mag, 2, 15);
-    return (uint8_t)(sign | (r > 0x7bu ? 0x7cu : r));
+    return (uint8_t)(sign | (r > 0x7bu ? 0x7bu : r));
 }
 
 //@ cast_f8e5m2fnuz_f32
@@ -114,10 +116,11 @@ static inline float tvm_cast_f8e5m2fnuz_f32(uint8_t h) {
 }
 
 //@ cast_f32_f8e5m2fnuz
-/* Rounds to nearest, ties to even; what is too great gives NaN. There is no negative zero. */
+/* Rounds to nearest, ties to even; what is too great gives the greatest number, infinity NaN.
+   There is no negative zero. */
 static inline uint8_t tvm_cast_f32_f8e5m2fnuz(float x) {
     const uint32_t bits = tvm_bits_f32_u32(x), sign = bits >> 24 & 0x80u, mag = bits & 0x7fffffffu;
     if (mag >= 0x7f800000u) return 0x80u;
     const uint32_t r = tvm_narrow_encode(mag, 2, 16);
-    return (uint8_t)(r > 0x7fu ? 0x80u : r == 0 ? 0 : sign | r);
+    return (uint8_t)(r > 0x7fu ? sign | 0x7fu : r == 0 ? 0 : sign | r);
 }

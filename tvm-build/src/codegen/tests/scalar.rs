@@ -241,7 +241,26 @@ fn float8_values_come_back() {
     let values = [448.0f32, 464.0, 465.0, 0.001953125, 0.0009765625, f32::from_bits(0x3a80_0001), -0.3, f32::INFINITY];
     let k = map(&[DType::F32], e4m3, 8, 1, |a| cast(a[0].clone(), e4m3));
     for result in run(&k, &[bytes!(values), vec![0; 8]], &[]) {
-        assert_eq!(result[1], [0x7e, 0x7e, 0x7f, 0x01, 0x00, 0x01, 0xaa, 0x7f]);
+        assert_eq!(result[1], [0x7e, 0x7e, 0x7e, 0x01, 0x00, 0x01, 0xaa, 0x7e]);
+    }
+}
+
+#[test]
+fn float8_casts_round_and_saturate_as_the_reference() {
+    use tvm_ir::dtype::TypeCode::*;
+    let mut values = vec![f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN, 0.0, -0.0, 1e-30];
+    values.extend((0..248).map(|i| (f32::from(i as u16) - 120.0).signum() * (f32::from(i as u16) / 12.0 - 9.0).exp2()));
+    for code in [Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ] {
+        let dtype = DType::new(code, 8);
+        let k = map(&[DType::F32], dtype, 256, 1, |a| cast(a[0].clone(), dtype));
+        for result in run(&k, &[bytes!(values), vec![0; 256]], &[]) {
+            for (v, got) in values.iter().zip(&result[1]) {
+                let wanted = tvm_ir::float::encode(dtype, f64::from(*v));
+                let nan = |b: u64| tvm_ir::float::decode(dtype, b).is_nan();
+                let got = u64::from(*got);
+                assert!(got == wanted || nan(got) && nan(wanted), "{dtype} of {v}: {got:#x}, not {wanted:#x}");
+            }
+        }
     }
 }
 

@@ -43,6 +43,28 @@ fn lets_ramps_gathers_selects() {
 }
 
 #[test]
+fn one_condition_chooses_between_a_load_and_a_constant() {
+    for lanes in [2u16, 4, 8] {
+        let f = DType::F32.with_lanes(lanes);
+        let load = load("x", f, int(DType::I64, 1));
+        let body = vec![store(
+            "out",
+            int(DType::I64, 0),
+            select(
+                cmp(CmpOp::Lt, int(DType::I32, 1), int(DType::I32, 2)),
+                load,
+                broadcast(float(DType::F32, 0.0), lanes),
+            ),
+        )];
+        let k = kernel("choose", &[("x", DType::F32, false), ("out", DType::F32, true)], body);
+        let x: Vec<f32> = (0..=lanes).map(f32::from).collect();
+        for r in run_everywhere(&k, &[bytes!(x), vec![0; usize::from(lanes) * 4]]) {
+            assert_eq!(f32s(&r[1]), x[1..]);
+        }
+    }
+}
+
+#[test]
 fn every_second_element() {
     for lanes in [2u16, 4, 8, 16] {
         let f = DType::F32.with_lanes(lanes);

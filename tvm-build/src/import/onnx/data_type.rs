@@ -69,6 +69,11 @@ impl DataType {
         TABLE.get(row).map(|row| row.0)
     }
 
+    /// The type that a dtype is written as.
+    pub(crate) fn from_name(name: &str) -> Option<DataType> {
+        TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
     /// Its name, as a dtype is written: `float32`.
     pub(crate) fn name(self) -> &'static str {
         TABLE[self as usize - 1].1

@@ -10,10 +10,10 @@ use tvm_ir::span::SourceMap;
 
 use super::data_type::DataType;
 use super::external::Folder;
-use super::graph::{Type, ValueInfo};
+use super::graph::{Dim, Graph, Type, ValueInfo};
 use super::limits::Limits;
 use super::proto::{OptionalProto, SequenceProto, TensorProto};
-use super::tensor::TensorCx;
+use super::tensor::{Tensor, TensorCx};
 use super::{read, value, wire};
 use crate::import::file;
 
@@ -143,6 +143,30 @@ fn optional(proto: OptionalProto, limits: &Limits) -> Result<Datum, String> {
     Ok(Datum::Optional(inner.map(Box::new)))
 }
 
+/// Makes an input of a graph a constant. The error is a sentence.
+pub(super) fn bind(graph: &mut Graph, name: &str, value: Datum) -> Result<(), String> {
+    let input = graph.inputs.iter().find(|i| i.name == name).ok_or("there is no such input")?;
+    let Datum::Tensor { dtype, shape, data } = value else {
+        return Err("it is not a tensor of numbers".to_owned());
+    };
+    let given = DataType::from_name(&dtype.to_string()).ok_or_else(|| format!("{dtype} is not an element type"))?;
+    if let Some(Type::Tensor { dtype: wanted, shape: dims }) = &input.ty {
+        let fits = |dims: &Vec<Dim>| {
+            let same = |(d, n): (&Dim, &u64)| !matches!(d, Dim::Fixed(d) if d != n);
+            dims.len() == shape.len() && dims.iter().zip(&shape).all(same)
+        };
+        if *wanted != given {
+            return Err(format!("its elements are {}, and the input has {}", given.name(), wanted.name()));
+        }
+        if !dims.as_ref().is_none_or(fits) {
+            return Err(format!("its shape {shape:?} is not one of the input's"));
+        }
+    }
+    graph.initializers.retain(|(other, _)| other != name);
+    graph.initializers.push((name.to_owned(), Tensor { dtype: given, shape, data, strings: Vec::new() }));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +198,29 @@ mod tests {
         let some = OptionalProto { tensor_value: Some(tensor), ..OptionalProto::default() };
         assert_eq!(decode(some.encode_to_vec(), &kind), Ok(Datum::Optional(Some(Box::new(wanted)))));
         assert_eq!(decode(Vec::new(), &kind), Ok(Datum::Optional(None)));
+    }
+
+    #[test]
+    fn bound_inputs_are_constants() {
+        let ty = |dims: Vec<Dim>| Some(Type::Tensor { dtype: DataType::Float, shape: Some(dims) });
+        let mut graph = Graph {
+            inputs: vec![ValueInfo { name: "x".into(), ty: ty(vec![Dim::Named("n".into())]) }],
+            outputs: Vec::new(),
+            initializers: Vec::new(),
+            nodes: Vec::new(),
+            value_info: Default::default(),
+            captures: Default::default(),
+        };
+        let value = |n: u64| Datum::Tensor { dtype: DType::F32, shape: vec![n], data: vec![0; 4 * n as usize].into() };
+        bind(&mut graph, "x", value(2)).unwrap();
+        bind(&mut graph, "x", value(3)).unwrap();
+        assert_eq!(graph.initializers.len(), 1);
+        assert_eq!(graph.initializers[0].1.shape, [3]);
+        assert!(bind(&mut graph, "y", value(1)).unwrap_err().contains("no such input"));
+        let int = Datum::Tensor { dtype: DType::I32, shape: vec![1], data: vec![0; 4].into() };
+        assert!(bind(&mut graph, "x", int).unwrap_err().contains("int32"));
+        graph.inputs[0].ty = ty(vec![Dim::Fixed(2)]);
+        assert!(bind(&mut graph, "x", value(3)).unwrap_err().contains("[3]"));
     }
 
     #[test]

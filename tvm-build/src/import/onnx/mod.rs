@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tvm_ir::diag::Diags;
+use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
 
@@ -54,6 +54,25 @@ pub struct Loaded {
 /// the module is in use.
 pub fn load(path: &Path, limits: &Limits, sources: &mut SourceMap) -> Result<Loaded, Diags> {
     let model = read::read_file(path, limits, sources)?;
+    let module = convert::convert(&model, limits)?;
+    Ok(Loaded { module, files: model.files })
+}
+
+/// As [`load`], with values for inputs that are known when the model is compiled: they become constants, and are no
+/// parameters of `main`. A value takes the place of an initializer of the same name. Errors: as [`load`]'s, no input of
+/// a name, a value that is no tensor or not of the input's type.
+pub fn load_with_inputs(
+    path: &Path,
+    inputs: Vec<(String, Datum)>,
+    limits: &Limits,
+    sources: &mut SourceMap,
+) -> Result<Loaded, Diags> {
+    let mut model = read::read_file(path, limits, sources)?;
+    let span = model.span;
+    for (name, value) in inputs {
+        datum::bind(&mut model.graph, &name, value)
+            .map_err(|message| Diag::error(span, format!("the value given for the input '{name}': {message}")))?;
+    }
     let module = convert::convert(&model, limits)?;
     Ok(Loaded { module, files: model.files })
 }

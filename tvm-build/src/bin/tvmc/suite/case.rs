@@ -4,14 +4,15 @@ use super::compare::{Tolerance, View, compare};
 use super::outcome::{Outcome, Stage};
 use crate::args::CaseArgs;
 use crate::session::{Failure, Scratch, Session};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tvm_build::compile::{Options, compile_module};
 use tvm_build::host::HostModule;
-use tvm_build::import::onnx::{self, Datum, Limits, Port, Ports};
+use tvm_build::import::onnx::{self, Datum, Limits, Port};
 use tvm_build::toolchain::Toolchain;
 use tvm_build::vm::{Entry, EntryKind, run_dtype};
 use tvm_ir::diag::Diags;
 use tvm_ir::dtype::DType;
+use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
 use tvm_runtime::host::HostTensor;
 
@@ -22,12 +23,51 @@ pub fn run(args: &CaseArgs) -> Result<(), Failure> {
     let mut options = Options::new("case", target);
     options.files = 1;
     options.vm.poison = args.poison;
-    let outcome = match case(&args.dir, &options) {
-        Ok(()) => Outcome::passed(),
-        Err(outcome) => outcome,
-    };
+    let scratch = Scratch::new().map_err(|e| Failure::Model(format!("error: no temporary folder: {e}")))?;
+    let mut case = Case { dir: &args.dir, options: &options, folder: scratch.path(), modules: 0 };
+    let mut outcome = case.outcome(Bind::Overrides);
+    if args.bind_inputs {
+        for bind in [Bind::Integers, Bind::Small] {
+            if !outcome.refused() {
+                break;
+            }
+            // What was refused first is the reason, unless something worse comes.
+            let bound = case.outcome(bind);
+            if !bound.refused() {
+                outcome = bound;
+            }
+        }
+    }
     println!("{}", outcome.line());
     Ok(())
+}
+
+/// Which inputs become constants of the compiled module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bind {
+    /// Those to which the model gives a value that the case overrides.
+    Overrides,
+    /// Also integers and truth values of rank 0 and 1: shapes, axes, numbers of things.
+    Integers,
+    /// Also every other input of rank 0 and 1.
+    Small,
+}
+
+impl Bind {
+    fn takes(self, port: &Port, datum: &Datum) -> bool {
+        let small = |integer: bool| match datum {
+            Datum::Tensor { dtype, shape, data } => {
+                shape.len() < 2 && data.len() <= 1024 && (!integer || !dtype.is_float())
+            }
+            _ => false,
+        };
+        port.constant
+            || match self {
+                Bind::Overrides => false,
+                Bind::Integers => small(true),
+                Bind::Small => small(false),
+            }
+    }
 }
 
 fn fail(stage: Stage) -> impl Fn(Diags) -> Outcome {
@@ -48,58 +88,101 @@ fn bad_case(reason: String) -> Outcome {
     Outcome::failed(Stage::Case, reason)
 }
 
-fn case(dir: &Path, options: &Options) -> Result<(), Outcome> {
-    let limits = Limits::default();
-    let mut sources = SourceMap::default();
-    let path = dir.join("model.onnx");
-    let text = std::fs::read_to_string(dir.join("tolerance"));
-    let tolerance = text.ok().and_then(|t| Tolerance::parse(&t)).ok_or_else(|| bad_case("no tolerance".into()))?;
-    let module = onnx::load(&path, &limits, &mut sources).map_err(fail(Stage::Import))?.module;
-    let ports = onnx::ports(&path, &limits, &mut sources).map_err(fail(Stage::Import))?;
-    let artifacts = compile_module(module, options).map_err(fail(Stage::Compile))?;
-    let scratch = Scratch::new().map_err(|e| bad_case(format!("no temporary folder: {e}")))?;
-    // The kernels are tiny and run once: the time goes to the C compiler.
-    let toolchain = Toolchain { opt_level: 1, jobs: 1, ..Toolchain::for_host(scratch.path()) };
-    let mut host = HostModule::load_with(&artifacts, &toolchain).map_err(fail(Stage::C))?;
-    let mut sets = 0;
-    loop {
-        let set = dir.join(format!("set_{sets}"));
-        if !set.is_dir() {
-            break;
+/// A case and where its modules are compiled.
+struct Case<'a> {
+    dir: &'a Path,
+    options: &'a Options,
+    folder: &'a Path,
+    modules: usize,
+}
+
+impl Case<'_> {
+    fn outcome(&mut self, bind: Bind) -> Outcome {
+        match self.run(bind) {
+            Ok(bound) => Outcome::passed(bound),
+            Err(outcome) => outcome,
         }
-        run_set(&mut host, &set, &ports, tolerance, &limits)?;
-        sets += 1;
     }
-    if sets == 0 { Err(bad_case("it has no set_0".into())) } else { Ok(()) }
+
+    /// Runs every set; gives the number of inputs that were made constants.
+    fn run(&mut self, bind: Bind) -> Result<usize, Outcome> {
+        let limits = Limits::default();
+        let mut sources = SourceMap::default();
+        let path = self.dir.join("model.onnx");
+        let text = std::fs::read_to_string(self.dir.join("tolerance"));
+        let tolerance = text.ok().and_then(|t| Tolerance::parse(&t)).ok_or_else(|| bad_case("no tolerance".into()))?;
+        let ports = onnx::ports(&path, &limits, &mut sources).map_err(fail(Stage::Import))?;
+        let mut most = 0;
+        let mut compiled: Option<HostModule> = None;
+        let sets = (0..).map(|k| self.dir.join(format!("set_{k}"))).take_while(|set| set.is_dir());
+        let sets: Vec<PathBuf> = sets.collect();
+        for set in &sets {
+            let (mut bound, mut given) = (Vec::new(), Vec::new());
+            for (i, port) in ports.inputs.iter().enumerate() {
+                if port.constant && !value_path(set, "input", i).exists() {
+                    continue;
+                }
+                let datum = read(set, "input", i, port, &limits)?;
+                if bind.takes(port, &datum) {
+                    bound.push((port.name.clone(), datum));
+                } else {
+                    given.push((port, datum));
+                }
+            }
+            most = most.max(bound.len());
+            let mut host = match compiled.take().filter(|_| bound.is_empty()) {
+                Some(host) => host,
+                None => {
+                    let loaded = onnx::load_with_inputs(&path, bound, &limits, &mut sources);
+                    self.compile(loaded.map_err(fail(Stage::Import))?.module)?
+                }
+            };
+            run_set(&mut host, set, &given, &ports.outputs, tolerance, &limits)?;
+            compiled = Some(host);
+        }
+        if sets.is_empty() { Err(bad_case("it has no set_0".into())) } else { Ok(most) }
+    }
+
+    fn compile(&mut self, module: IRModule) -> Result<HostModule, Outcome> {
+        let artifacts = compile_module(module, self.options).map_err(fail(Stage::Compile))?;
+        // A folder each: a library is loaded once by its path.
+        let folder = self.folder.join(self.modules.to_string());
+        self.modules += 1;
+        // The kernels are tiny and run once: the time goes to the C compiler.
+        let toolchain = Toolchain { opt_level: 1, jobs: 1, ..Toolchain::for_host(folder) };
+        HostModule::load_with(&artifacts, &toolchain).map_err(fail(Stage::C))
+    }
 }
 
 fn run_set(
     host: &mut HostModule,
     set: &Path,
-    ports: &Ports,
+    given: &[(&Port, Datum)],
+    outputs: &[Port],
     tolerance: Tolerance,
     limits: &Limits,
 ) -> Result<(), Outcome> {
     let entry = host.entry("main").map_err(|d| fail(Stage::Run)(d.into()))?.clone();
-    let mut inputs = Vec::new();
-    for (i, port) in ports.inputs.iter().enumerate().filter(|(_, p)| !p.constant) {
-        let datum = read(set, "input", i, port, limits)?;
-        inputs.push(input(&entry, inputs.len(), port, &datum)?);
-    }
-    let outputs = host.run("main", &mut inputs).map_err(|d| fail(Stage::Run)(d.into()))?;
-    if outputs.len() != ports.outputs.len() {
-        let (n, m) = (outputs.len(), ports.outputs.len());
+    let inputs = given.iter().enumerate().map(|(i, (port, datum))| input(&entry, i, port, datum));
+    let mut inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+    let results = host.run("main", &mut inputs).map_err(|d| fail(Stage::Run)(d.into()))?;
+    if results.len() != outputs.len() {
+        let (n, m) = (results.len(), outputs.len());
         return Err(Outcome::failed(Stage::Mismatch, format!("there are {n} outputs, expected {m}")));
     }
-    for (i, (port, actual)) in ports.outputs.iter().zip(&outputs).enumerate() {
+    for (i, (port, actual)) in outputs.iter().zip(&results).enumerate() {
         let wanted = read(set, "output", i, port, limits)?;
         output(port, actual, &wanted, tolerance)?;
     }
     Ok(())
 }
 
+fn value_path(set: &Path, role: &str, i: usize) -> PathBuf {
+    set.join(format!("{role}_{i}.pb"))
+}
+
 fn read(set: &Path, role: &str, i: usize, port: &Port, limits: &Limits) -> Result<Datum, Outcome> {
-    onnx::read_datum(&set.join(format!("{role}_{i}.pb")), &port.kind, limits).map_err(bad_case)
+    onnx::read_datum(&value_path(set, role, i), &port.kind, limits).map_err(bad_case)
 }
 
 fn input(entry: &Entry, at: usize, port: &Port, datum: &Datum) -> Result<HostTensor, Outcome> {

@@ -99,6 +99,9 @@ fn run_case(program: &Path, dir: &Path, args: &SuiteArgs) -> Outcome {
     if args.poison {
         command.arg("--poison");
     }
+    if args.bind_inputs {
+        command.arg("--bind-inputs");
+    }
     if let Some(target) = &args.target.target {
         command.arg("--target").arg(target);
     }

@@ -44,21 +44,28 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub failure: Option<(Stage, String)>,
+    /// Inputs that were made constants for the case to pass.
+    pub bound: usize,
 }
 
 impl Outcome {
-    pub fn passed() -> Outcome {
-        Outcome { failure: None }
+    pub fn passed(bound: usize) -> Outcome {
+        Outcome { failure: None, bound }
     }
 
     pub fn failed(stage: Stage, reason: impl Into<String>) -> Outcome {
-        Outcome { failure: Some((stage, reason.into())) }
+        Outcome { failure: Some((stage, reason.into())), bound: 0 }
+    }
+
+    /// Whether the case was refused with a reason: nothing wrong was computed and nothing broke.
+    pub fn refused(&self) -> bool {
+        matches!(self.failure, Some((Stage::Import | Stage::Compile | Stage::Run | Stage::Case, _)))
     }
 
     /// As a process hands it to the one that started it.
     pub fn line(&self) -> String {
         match &self.failure {
-            None => "passed".to_owned(),
+            None => format!("passed\t{}", self.bound),
             Some((stage, reason)) => {
                 let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(1000).collect();
                 format!("failed\t{}\t{reason}", stage.name())
@@ -70,7 +77,7 @@ impl Outcome {
     pub fn parse(line: &str) -> Option<Outcome> {
         let mut fields = line.splitn(3, '\t');
         match (fields.next(), fields.next(), fields.next()) {
-            (Some("passed"), None, None) => Some(Outcome::passed()),
+            (Some("passed"), Some(bound), None) => Some(Outcome::passed(bound.parse().ok()?)),
             (Some("failed"), Some(name), Some(reason)) => {
                 let stage = Stage::ALL.into_iter().find(|s| s.name() == name)?;
                 Some(Outcome::failed(stage, reason))
@@ -86,7 +93,7 @@ mod tests {
 
     #[test]
     fn lines() {
-        for outcome in [Outcome::passed(), Outcome::failed(Stage::Mismatch, "a\tb"), Outcome::failed(Stage::C, "")] {
+        for outcome in [Outcome::passed(2), Outcome::failed(Stage::Mismatch, "a\tb"), Outcome::failed(Stage::C, "")] {
             let line = outcome.line();
             assert_eq!(Outcome::parse(&line).unwrap().line(), line);
         }
@@ -94,7 +101,7 @@ mod tests {
             Outcome::parse(&Outcome::failed(Stage::Run, "a\nb").line()),
             Some(Outcome::failed(Stage::Run, "a b"))
         );
-        for line in ["", "passed\tx", "failed\tnowhere\tx", "failed\tc"] {
+        for line in ["", "passed", "passed\tx", "failed\tnowhere\tx", "failed\tc"] {
             assert_eq!(Outcome::parse(line), None, "{line}");
         }
     }

@@ -43,6 +43,10 @@ impl Report {
             let _ = writeln!(text, "{}", counts.trim_end());
         }
         let failed = self.failed();
+        let bound = self.results.iter().filter(|r| r.outcome.bound > 0).count();
+        if bound > 0 {
+            let _ = writeln!(text, "{bound} of the passed were compiled for values of some of their inputs");
+        }
         let _ = writeln!(text, "{:.1} s", self.seconds);
         let _ = writeln!(text, "{} passed, {failed} failed", self.results.len() - failed);
         text
@@ -65,9 +69,10 @@ impl Report {
             let _ = write!(
                 text,
                 "{comma}\n{{\"case\": {}, \"status\": \"{status}\", \"stage\": \"{stage}\", \"reason\": {}, \
-                 \"seconds\": {:.3}}}",
+                 \"bound_inputs\": {}, \"seconds\": {:.3}}}",
                 quoted(&r.name),
                 quoted(reason),
+                r.outcome.bound,
                 r.seconds
             );
         }
@@ -101,12 +106,12 @@ mod tests {
         let results = vec![
             case("a", Outcome::failed(Stage::Import, "say \"no\"\n")),
             case("b", Outcome::failed(Stage::Mismatch, "off")),
-            case("c", Outcome::passed()),
+            case("c", Outcome::passed(1)),
         ];
         let report = Report { results, seconds: 1.0 };
         let text = report.text();
         assert!(text.starts_with("mismatch b: off\nimport   a: say"), "{text}");
-        assert!(text.ends_with("mismatch 1  import 1\n1.0 s\n1 passed, 2 failed\n"), "{text}");
+        assert!(text.ends_with("mismatch 1  import 1\n1 of the passed were compiled for values of some of their inputs\n1.0 s\n1 passed, 2 failed\n"), "{text}");
         assert!(report.json().contains("\"reason\": \"say \\\"no\\\"\\u000a\""), "{}", report.json());
     }
 }

@@ -1,5 +1,6 @@
 //! Element-wise operators of one input.
 
+use tvm_ir::attrs::AttrValue;
 use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::Leaf;
@@ -47,7 +48,7 @@ pub(super) static ROWS: &[Row] = &[
     ("Selu", 1, selu),
     ("Shrink", 9, shrink),
     ("Sigmoid", 1, |cx| one(cx, "sigmoid")),
-    ("Sign", 9, |cx| one(cx, "sign")),
+    ("Sign", 9, sign),
     ("Sin", 7, |cx| one(cx, "sin")),
     ("Sinh", 9, |cx| one(cx, "sinh")),
     ("Softplus", 1, softplus),
@@ -98,12 +99,27 @@ fn elu(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![exponential(cx, &x, &alpha, &one, &x)?])
 }
 
+/// Narrow floats are computed in `float32` and rounded once.
 fn celu(cx: &mut OpCx<'_>) -> Outputs {
     let (x, dtype) = input(cx)?;
     let alpha = cx.node.float_or("alpha", 1.0)?;
-    let (divisor, alpha, one) = (constant(cx, dtype, alpha)?, constant(cx, dtype, -alpha)?, constant(cx, dtype, 1.0)?);
+    let wide = if dtype.bits < 32 { DType::F32 } else { dtype };
+    let x = if wide == dtype { x } else { cx.call("astype", vec![x], vec![("dtype", AttrValue::DType(wide))])? };
+    let (divisor, alpha, one) = (constant(cx, wide, alpha)?, constant(cx, wide, -alpha)?, constant(cx, wide, 1.0)?);
     let inside = cx.apply("divide", &[&x, &divisor])?;
-    Ok(vec![exponential(cx, &x, &alpha, &one, &inside)?])
+    let y = exponential(cx, &x, &alpha, &one, &inside)?;
+    Ok(vec![if wide == dtype { y } else { cx.call("astype", vec![y], vec![("dtype", AttrValue::DType(dtype))])? }])
+}
+
+/// `R.sign` takes NaN for zero.
+fn sign(cx: &mut OpCx<'_>) -> Outputs {
+    let (x, dtype) = input(cx)?;
+    let sign = cx.apply("sign", &[&x])?;
+    if !dtype.is_float() {
+        return Ok(vec![sign]);
+    }
+    let nan = cx.apply("isnan", &[&x])?;
+    Ok(vec![cx.apply("where", &[&nan, &x, &sign])?])
 }
 
 fn selu(cx: &mut OpCx<'_>) -> Outputs {

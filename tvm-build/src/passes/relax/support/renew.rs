@@ -1,8 +1,9 @@
 //! A PrimFunc's body over new variables and buffers (TVM's `RenewDefs`).
 
 use std::collections::BTreeMap;
+use tvm_ir::arith::Analyzer;
 use tvm_ir::prim::{Buffer, BufferNode, PrimExpr, PrimKind, Substitution, Var, rewrite, visit};
-use tvm_ir::tir::{Block, Stmt, map_exprs, rewrite_stmt, visit_exprs, visit_stmt};
+use tvm_ir::tir::{Block, Stmt, map_exprs, merge_region, rewrite_stmt, visit_exprs, visit_stmt};
 
 /// The statement with every variable it binds and every buffer it allocates replaced by a new one, and `sub` applied to
 /// the others. Afterwards `sub` knows the new ones too.
@@ -62,20 +63,22 @@ pub(crate) fn renew(s: Stmt, sub: &mut Substitution) -> Stmt {
             b.iters.iter_mut().for_each(|i| i.var = name(&i.var));
             b.allocs.iter_mut().for_each(|a| *a = sub.buffer(a));
             b.reads.iter_mut().chain(&mut b.writes).for_each(|r| r.buffer = sub.buffer(&r.buffer));
-            Stmt::Block(Box::new(without_duplicate_regions(*b)))
+            Stmt::Block(Box::new(with_one_region_a_buffer(*b)))
         }
         other => other,
     })
 }
 
-/// Two parameters that became one buffer leave the same region twice: once is enough.
-fn without_duplicate_regions(mut b: Block) -> Block {
+/// Two parameters that became one buffer leave two regions of it: one that covers both takes their place.
+fn with_one_region_a_buffer(mut b: Block) -> Block {
+    let mut analyzer = Analyzer::new();
+    for i in &b.iters {
+        analyzer.bind_range(&i.var, i.dom.clone());
+    }
     for regions in [&mut b.reads, &mut b.writes] {
-        let mut kept: Vec<tvm_ir::tir::Region> = Vec::with_capacity(regions.len());
+        let mut kept = Vec::with_capacity(regions.len());
         for r in std::mem::take(regions) {
-            if !kept.iter().any(|k| k.buffer == r.buffer && k.ranges == r.ranges) {
-                kept.push(r);
-            }
+            merge_region(&mut kept, r, &analyzer);
         }
         *regions = kept;
     }

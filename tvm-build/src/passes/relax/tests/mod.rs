@@ -216,6 +216,28 @@ fn symbolic_shapes_stay_symbolic_in_fused_functions() {
 }
 
 #[test]
+fn a_value_read_twice_by_one_block_has_one_region_that_covers_both() {
+    let mut f = FnBuilder::new();
+    let x = f.param("x", f32(&[2, 2]));
+    let relu = f.call("nn.relu", vec![x], &[]).unwrap();
+    let twice = Leaf::Tuple(vec![relu.clone(), relu]);
+    let y = f.call("concat", vec![twice], &[("axis", AttrValue::Int(0))]).unwrap();
+    let mut m = module(f, y);
+    run(&mut m, "LegalizeOps,AnnotateTIROpPattern,FuseOps,FuseTIR");
+    let mut regions = Vec::new();
+    for (_, f) in m.prim_funcs() {
+        visit_stmt(&f.body, &mut |s| {
+            if let Stmt::Block(b) = s
+                && b.name.contains("concat")
+            {
+                regions.push(b.reads.len());
+            }
+        });
+    }
+    assert_eq!(regions, [1]);
+}
+
+#[test]
 fn dead_code_goes_and_effects_stay() {
     let mut f = FnBuilder::new();
     let x = f.param("x", f32(&[4]));
