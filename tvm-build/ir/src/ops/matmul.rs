@@ -31,6 +31,15 @@ pub(super) static OPS: &[OpDef] = &[
         Lower::Tir("matmul", lower),
         Pattern::OutEWiseFusable,
     ),
+    op(
+        "outer",
+        "x1[i] * x2[j] of two vectors",
+        &[tensor("x1"), tensor("x2")],
+        &[],
+        infer_outer,
+        Lower::Tir("outer", lower_outer),
+        Pattern::Injective,
+    ),
 ];
 
 fn infer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
@@ -139,4 +148,28 @@ fn operand(b: &Buffer, batch: &[PrimExpr], index: Vec<PrimExpr>) -> PrimExpr {
     let mut out = batch.to_vec();
     out.extend_from_slice(&b.shape[tail..]);
     load_broadcast(b, &out, &index)
+}
+
+fn infer_outer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
+    let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    let dtype = cx.common_dtype(0, 1)?;
+    for (i, t) in [(0, &a), (1, &b)] {
+        if t.dims.rank().is_some_and(|rank| rank != 1) {
+            let message = format!("`{}` must be a vector, it is {}", cx.arg_name(i), show_tensor(t));
+            return Err(cx.fail(message).help("flatten it: R.flatten(x)"));
+        }
+    }
+    match (a.dims.known(), b.dims.known()) {
+        (Some([n]), Some([m])) => cx.result(Dims::Known(vec![n.clone(), m.clone()]), dtype),
+        _ => cx.result(Dims::Rank(2), dtype),
+    }
+}
+
+fn lower_outer(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
+    let (a, b) = (cx.buffer(0)?, cx.buffer(1)?);
+    let mut te = Te::new();
+    let out = te.compute("outer", Axes::Named(&["i", "j"]), cx.out_dims()?, cx.out_dtype()?, |i| {
+        PrimExpr::load(a, vec![i[0].clone()]) * PrimExpr::load(b, vec![i[1].clone()])
+    });
+    Ok(te.finish(cx.inputs, &[out], cx.call.span))
 }

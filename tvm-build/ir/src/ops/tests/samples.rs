@@ -149,6 +149,7 @@ fn shapes(add: &mut Add<'_>) {
     add("matmul", vec![x(&[5, 1, 2, 3]), w(&[4, 3, 7])], &[], &[5, 4, 2, 7], F);
     add("matmul", vec![x(&[3]), w(&[4, 3, 7])], &[], &[4, 7], F);
     add("matmul", vec![x(&[4, 2, 3]), w(&[3])], &[("out_dtype", DType::F64.into())], &[4, 2], DType::F64);
+    add("outer", vec![x(&[3]), w(&[5])], nothing(), &[3, 5], F);
     add("matmul", vec![x(&[3]), w(&[3])], &[], &[], F);
 }
 
