@@ -9,3 +9,4 @@ mod rust_spelling;
 mod tidy;
 mod tutorial;
 mod tvmc;
+mod ui;

@@ -7,6 +7,7 @@ use crate::prim::{BinOp, CmpOp};
 use crate::span::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Keyword, UnaryOp};
 use crate::syntax::rust_words::scalar_type;
+use crate::syntax::scope::suggest;
 use crate::syntax::type_args::type_argument;
 use syn::ext::IdentExt;
 
@@ -89,7 +90,7 @@ impl Reader<'_> {
                     .help("fields of tuples are numbered, as x.0")),
             },
             syn::Expr::Call(c) => self.call(c, span),
-            syn::Expr::MethodCall(m) => self.method(m, span),
+            syn::Expr::MethodCall(m) => self.method(m),
             syn::Expr::Block(b) => self.let_block(b, span),
             syn::Expr::Reference(r) => Err(self
                 .error(&r.and_token, "there are no references in the IR")
@@ -279,6 +280,15 @@ impl Reader<'_> {
             _ => None,
         });
         let at = self.span(&path);
+        let word = Name::from(text.as_str());
+        if path.segments.len() == 1 && !self.functions.contains(&word) && !self.locals.contains(&word) {
+            let d = Diag::error(at, format!("the module has no function `{word}`"));
+            let d = suggest(d, &word, self.functions.iter().chain(&self.locals).map(Name::as_str));
+            return Err(match crate::ops::lookup(&word).or_else(|| crate::ops::lookup(&format!("nn.{word}"))) {
+                Some(op) if d.help.is_none() => d.help(format!("the op is R::{}", op.def().name.replace('.', "::"))),
+                _ => d,
+            });
+        }
         let callee = self.path(&path, at)?;
         let mut out = self.finish_call(callee, args, span)?;
         let Some(types) = types else { return Ok(out) };
@@ -391,7 +401,7 @@ impl Reader<'_> {
         self.node(ExprKind::Index(Box::new(base), items), span)
     }
 
-    fn method(&mut self, m: &syn::ExprMethodCall, _span: Span) -> Parsed<Expr> {
+    fn method(&mut self, m: &syn::ExprMethodCall) -> Parsed<Expr> {
         let name = m.method.to_string();
         let d = self.error(&m.method, format!("values have no methods, as `{name}`"));
         let op = crate::ops::lookup(&name).or_else(|| crate::ops::lookup(&format!("nn.{name}")));

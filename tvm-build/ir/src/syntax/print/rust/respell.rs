@@ -4,6 +4,7 @@ use super::Writer;
 use crate::span::SourceId;
 use crate::syntax::ast::ExprKind;
 use crate::syntax::grammar::parse_fragment;
+use crate::syntax::rust_words::type_word;
 
 /// Phrases of messages that have a wording of their own.
 const PHRASES: &[(&str, &str)] = &[
@@ -17,9 +18,12 @@ const PHRASES: &[(&str, &str)] = &[
     ("write R.Tensor(shape, dtype), R.Object, …", "write R::Tensor<f32, 1, N>, R::Object, …"),
     ("write T.Buffer(shape, dtype), T.int64, T.handle, …", "write T::Buffer<f32, 16, N>, i64, T::handle, …"),
     ("expected a type, as R.Tensor((1, 4), dtype=\"float32\")", "expected a type, as R::Tensor<f32, 1, 4>"),
-    ("argument `out_sinfo` is missing", "the type of the outputs is missing"),
+    (
+        "argument `out_sinfo` is missing",
+        "the type of the outputs is missing: write R::call_tir::<R::Tensor<f32, N>>(f, (x,))",
+    ),
+    ("cannot be opened with `with`", "opens no block"),
     ("write R.const(…, \"float32\")", "write R::constant(…, f32)"),
-    ("write T.Cast", "write `as`"),
     ("cast one with T.Cast", "cast one with `as`"),
     ("T.LetStmt", "`let`"),
     ("with `and`", "with `&&`"),
@@ -35,6 +39,9 @@ pub(in crate::syntax) fn respell(text: &str) -> String {
     }
     if let Some((head, symbol)) = split_call_tir(&text) {
         text = format!("{head}R::call_tir::<R::Tensor<…>>({symbol}, (…,))");
+    }
+    if let Some((head, dtype, tail)) = split_cast(&text) {
+        text = format!("{head}`… as {dtype}`{tail}");
     }
     let mut out = String::with_capacity(text.len());
     let mut rest = text.as_str();
@@ -60,6 +67,13 @@ fn split_call_tir(text: &str) -> Option<(String, String)> {
     let (head, rest) = text.split_once("R.call_tir(cls.")?;
     let (symbol, _) = rest.split_once(", (…), out_sinfo=…)")?;
     Some((head.to_string(), symbol.to_string()))
+}
+
+/// `… T.Cast("int32", …) …`: what stands before, the type's word, and what stands behind.
+fn split_cast(text: &str) -> Option<(String, String, String)> {
+    let (head, rest) = text.split_once("T.Cast(\"")?;
+    let (dtype, tail) = rest.split_once("\", …)")?;
+    Some((head.to_string(), type_word(dtype.parse().ok()?), tail.to_string()))
 }
 
 /// What stands at the start of a text, spelled anew, and how long it was.
@@ -129,7 +143,7 @@ mod tests {
                 "call it with R::call_tir::<R::Tensor<…>>(add, (…,))",
             ),
             ("`main` is neither @R.function nor @T.prim_func", "`main` is neither #[R::function] nor #[T::prim_func]"),
-            ("cast it: T.Cast(\"int32\", …)", "cast it: T::Cast(\"int32\", …)"),
+            ("cast it: T.Cast(\"int32\", …)", "cast it: `… as i32`"),
             ("x.T. and VAR.name stay", "x.T. and VAR.name stay"),
         ] {
             assert_eq!(respell(from), to);

@@ -1,0 +1,13 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[T::prim_func]
+        fn kernel(a: T::Buffer<f32, 16, 16>, b: T::Buffer<i32, 16>) {
+            for k in 0..16 {
+                let v = T::axis::spatial(16, k);
+                b[v] = 1;
+            }
+        }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f23, 1, 784>) -> R::Object {
+            x
+        }
+    }
+}
+
+fn main() {}
