@@ -23,6 +23,7 @@ mod norm;
 mod pad;
 mod permute;
 mod pool;
+mod pool_index;
 mod recurrent;
 mod reduce;
 mod reshape;
@@ -70,6 +71,7 @@ static FILES: &[&[OpDef]] = &[
     pad::OPS,
     permute::OPS,
     pool::OPS,
+    pool_index::OPS,
     recurrent::OPS,
     reduce::OPS,
     reshape::OPS,

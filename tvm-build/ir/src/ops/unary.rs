@@ -43,7 +43,7 @@ unary! {
     "round" "tir_round" any "compute" |x| whole(Intrinsic::Nearbyint, x), "nearest integer, ties to even";
     "rsqrt" "tir_rsqrt" float "compute" |x| call(Intrinsic::Rsqrt, x), "1 / sqrt(x)";
     "sigmoid" "tir_sigmoid" float "compute" |x| call(Intrinsic::Sigmoid, x), "1 / (1 + exp(-x))";
-    "sign" "tir_sign" any "T_sign" sign, "-1, 0 or 1";
+    "sign" "tir_sign" any "T_sign" sign, "-1, 0 or 1; a NaN stays";
     "sin" "tir_sin" float "compute" |x| call(Intrinsic::Sin, x), "sine";
     "sinh" "tir_sinh" float "compute" |x| call(Intrinsic::Sinh, x), "hyperbolic sine";
     "sqrt" "tir_sqrt" float "compute" |x| call(Intrinsic::Sqrt, x), "square root";
@@ -82,7 +82,8 @@ fn sign(x: PrimExpr) -> PrimExpr {
         return PrimExpr::select(zero.lt(wide), number(1.0), number(0.0));
     }
     let negative = PrimExpr::select(wide.clone().lt(zero.clone()), number(-1.0), number(0.0));
-    PrimExpr::select(zero.lt(wide), number(1.0), negative)
+    let sign = PrimExpr::select(zero.lt(wide.clone()), number(1.0), negative);
+    if dtype.is_float() { PrimExpr::select(is_nan(wide.clone()), wide, sign) } else { sign }
 }
 
 fn is_nan(x: PrimExpr) -> PrimExpr {

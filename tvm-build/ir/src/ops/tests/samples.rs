@@ -72,12 +72,19 @@ fn recurrent(add: &mut Add<'_>) {
         }
         add(op, args, &[("reverse", true.into()), ("clip", 3.0.into())], &[7, 2, 5], F);
     }
+    let pool: Vec<(&str, AttrValue)> =
+        [("pool_size", [3, 3]), ("strides", [2, 1]), ("dilation", [1, 2]), ("padding", [1, 2]), ("windows", [3, 6])]
+            .map(|(name, list)| (name, ints(&list)))
+            .to_vec();
+    add("nn.max_pool_with_indices", vec![x(&[2, 3, 5, 6])], &pool, &[2, 3, 3, 6], F);
     add("image.grid_sample", vec![x(&[2, 3, 4, 5]), w(&[2, 2, 6, 7])], &[], &[2, 3, 6, 7], F);
     let attrs = [("layout", "NCDHW".into()), ("padding_mode", "reflection".into()), ("method", "nearest".into())];
     add("image.grid_sample", vec![x(&[1, 3, 4, 5, 6]), w(&[1, 3, 2, 2, 2])], &attrs, &[1, 3, 2, 2, 2], F);
 }
 
 fn elementwise(add: &mut Add<'_>) {
+    add("bitcast", vec![x(&[2, 3])], &[("dtype", AttrValue::DType(DType::I32))], &[2, 3], DType::I32);
+    add("bitcast", vec![of("x", &[4], DType::BOOL)], &[("dtype", AttrValue::DType(DType::I8))], &[4], DType::I8);
     let float =
         ["add", "divide", "floor_divide", "floor_mod", "maximum", "minimum", "mod", "multiply", "power", "subtract"];
     for op in float {

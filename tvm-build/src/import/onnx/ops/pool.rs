@@ -60,10 +60,38 @@ fn pool(cx: &mut OpCx<'_>, x: Value, name: &str, count_include_pad: bool) -> Res
 
 fn max_pool(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "X")?;
-    // The order of what the second output would hold.
-    cx.node.int("storage_order")?;
-    cx.refuse_output(1, "the indices of MaxPool are not supported")?;
+    // The order of what the second output holds.
+    let column_major = cx.node.flag_or("storage_order", false)?;
+    if cx.output_count() > 1 {
+        return max_pool_with_indices(cx, x, column_major);
+    }
     Ok(vec![pool(cx, x, "max", false)?.0])
+}
+
+fn max_pool_with_indices(cx: &mut OpCx<'_>, x: Value, column_major: bool) -> Outputs {
+    let dims = cx.dims(&x, "X")?;
+    let spatial = dims.len().checked_sub(2).filter(|n| *n > 0).ok_or("X must have spatial axes")?;
+    let window = Window::read(cx, spatial, None)?;
+    let ceil_mode = cx.node.flag_or("ceil_mode", false)?;
+    let padding = window.padding(&dims[2..])?;
+    let extents = dims[2..].iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>();
+    let extents = extents.ok_or("the indices of MaxPool need fixed spatial extents")?;
+    let windows = if ceil_mode {
+        window.round_up(&padding, &dims[2..])?.windows
+    } else {
+        let whole = |a: usize| extents[a].saturating_add(padding[a]).saturating_add(padding[a + spatial]);
+        (0..spatial).map(|a| (whole(a) - window.span(a)).div_euclid(window.strides[a]) + 1).collect()
+    };
+    let attrs = vec![
+        ("pool_size", window.kernel.into()),
+        ("strides", window.strides.into()),
+        ("dilation", window.dilations.into()),
+        ("padding", padding[..spatial].to_vec().into()),
+        ("windows", windows.into()),
+        ("column_major", column_major.into()),
+    ];
+    let both = cx.call("nn.max_pool_with_indices", vec![x], attrs)?;
+    cx.emitter.fields(&both)
 }
 
 fn average_pool(cx: &mut OpCx<'_>) -> Outputs {
