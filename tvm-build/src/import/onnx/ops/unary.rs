@@ -48,7 +48,7 @@ pub(super) static ROWS: &[Row] = &[
     ("Selu", 1, selu),
     ("Shrink", 9, shrink),
     ("Sigmoid", 1, |cx| one(cx, "sigmoid")),
-    ("Sign", 9, sign),
+    ("Sign", 9, |cx| one(cx, "sign")),
     ("Sin", 7, |cx| one(cx, "sin")),
     ("Sinh", 9, |cx| one(cx, "sinh")),
     ("Softplus", 1, softplus),
@@ -109,17 +109,6 @@ fn celu(cx: &mut OpCx<'_>) -> Outputs {
     let inside = cx.apply("divide", &[&x, &divisor])?;
     let y = exponential(cx, &x, &alpha, &one, &inside)?;
     Ok(vec![if wide == dtype { y } else { cx.call("astype", vec![y], vec![("dtype", AttrValue::DType(dtype))])? }])
-}
-
-/// `R.sign` takes NaN for zero.
-fn sign(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, dtype) = input(cx)?;
-    let sign = cx.apply("sign", &[&x])?;
-    if !dtype.is_float() {
-        return Ok(vec![sign]);
-    }
-    let nan = cx.apply("isnan", &[&x])?;
-    Ok(vec![cx.apply("where", &[&nan, &x, &sign])?])
 }
 
 fn selu(cx: &mut OpCx<'_>) -> Outputs {

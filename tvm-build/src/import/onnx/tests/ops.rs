@@ -46,14 +46,6 @@ fn constant_indices_count_from_the_start() {
 }
 
 #[test]
-fn the_sign_of_nan_is_nan() {
-    assert_eq!(
-        one(13, "2", vec![], node("Sign", &["x"], &["y"])),
-        ["lv = isnan(x)", "lv1 = sign(x)", "gv = where(lv, x, lv1)"]
-    );
-}
-
-#[test]
 fn negative_pads_crop() {
     let pad = node("Pad", &["x", "p"], &["y"]).string("mode", "edge");
     assert_eq!(
