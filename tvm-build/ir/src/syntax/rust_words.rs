@@ -16,7 +16,9 @@ const KEYWORDS: &[&str] = &[
 pub(super) fn scalar_type(word: &str) -> Option<DType> {
     for (short, long) in [("bf", "bfloat"), ("f", "float"), ("i", "int"), ("u", "uint")] {
         if let Some(rest) = word.strip_prefix(short).filter(|r| r.starts_with(|c: char| c.is_ascii_digit())) {
-            return format!("{long}{rest}").parse().ok();
+            // Only whole bytes have a short word: `i1` and `i4` are loop variables.
+            let bits = rest.split('x').next().unwrap_or(rest);
+            return if matches!(bits, "8" | "16" | "32" | "64") { format!("{long}{rest}").parse().ok() } else { None };
         }
     }
     word.parse().ok()
@@ -60,6 +62,8 @@ mod tests {
             assert_eq!(scalar_type(word), Some(dtype));
         }
         assert_eq!(scalar_type("i"), None);
+        assert_eq!(scalar_type("i1"), None);
+        assert_eq!(type_word("int4".parse().unwrap()), "int4");
         assert_eq!(scalar_type("f1"), None);
     }
 }
