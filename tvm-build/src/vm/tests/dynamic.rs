@@ -30,7 +30,7 @@ fn bounds_make_the_plan_constant() {
     let c = compiled(&text, &Options::default());
     assert_eq!(
         c.plans[0].to_string(),
-        "@main: arena 2064 bytes (lower bound 2112, unshared 3456)\n\
+        "@main: arena 2064 bytes (lower bound 2064, unshared 3456)\n\
          \x20 +0              400    0..1   a: (n,) float32\n\
          \x20 +1664           400    1..5   b: (n,) float32\n\
          \x20 +0              800    2..3   c: (n * 2,) float32\n\

@@ -18,7 +18,7 @@ fn a_chain_alternates_between_two_places() {
     let c = compiled(CHAIN, &Options::default());
     assert_eq!(
         c.plans[0].to_string(),
-        "@main: arena 80 bytes (lower bound 128, unshared 192)\n\
+        "@main: arena 80 bytes (lower bound 80, unshared 192)\n\
          \x20 +0               16    0..1   a: (4,) float32\n\
          \x20 +64              16    1..2   b: (4,) float32\n\
          \x20 +64              16    2..3   c: (4,) float32  (in place of b)\n\
@@ -129,7 +129,7 @@ fn two_outputs_of_one_kernel() {
 "#;
     assert_eq!(results(text, &[&[1., 2., 3.]], &[3]), [[4., 4., 4.]]);
     let c = compiled(text, &Options::default());
-    assert_eq!(c.plans[0].lower_bound, 192);
+    assert_eq!(c.plans[0].lower_bound, 140);
     // The last block needs no padding behind it.
     assert_eq!(c.plans[0].arena_bytes, 140);
 }
