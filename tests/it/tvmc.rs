@@ -80,6 +80,7 @@ fn what_is_wrong_with_the_command_line_is_2() {
     fails(&["show", IMPORTED, "--pass", "FuseOps(level=1)"], "", 2, "FuseOps has no parameter level");
     fails(&["show", IMPORTED, "--func", "mian"], "", 2, "it has main");
     fails(&["check", IMPORTED, "--target", "x87"], "", 2, "unknown target 'x87'");
+    fails(&["bench", IMPORTED, "--threads", "2"], "", 2, "no schedule is parallel yet");
     fails(&["frobnicate"], "", 2, "unrecognized subcommand");
     fails(&[], "", 2, "Usage");
 }

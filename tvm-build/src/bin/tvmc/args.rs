@@ -117,6 +117,10 @@ pub struct RunArgs {
     pub outputs: Option<PathBuf>,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Threads that a call may use; kernels run on one, and more are refused until schedules are parallel
+    #[arg(long, default_value_t = 1, value_parser = threads)]
+    #[allow(dead_code, reason = "checked when it is read")]
+    pub threads: u32,
     /// Function to run
     #[arg(long, default_value = "main")]
     pub func: String,
@@ -131,6 +135,10 @@ pub struct BenchArgs {
     pub model: ModelArgs,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Threads that a call may use; kernels run on one, and more are refused until schedules are parallel
+    #[arg(long, default_value_t = 1, value_parser = threads)]
+    #[allow(dead_code, reason = "checked when it is read")]
+    pub threads: u32,
     /// Function to measure; its inputs are random
     #[arg(long, default_value = "main")]
     pub func: String,
@@ -182,4 +190,13 @@ pub struct CaseArgs {
     pub bind_inputs: bool,
     #[command(flatten)]
     pub target: TargetArgs,
+}
+
+/// A number of threads that there are kernels for.
+fn threads(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(1) => Ok(1),
+        Ok(_) => Err("no schedule is parallel yet: kernels run on one thread".into()),
+        Err(_) => Err("not a number of threads".into()),
+    }
 }
