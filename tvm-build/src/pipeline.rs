@@ -21,7 +21,7 @@ static PIPELINES: &[Pipeline] = &[
     Pipeline {
         name: "default",
         doc: "prepares the graph for inference, then fuses: what builds use before kernels are scheduled",
-        steps: || steps_of(DEFAULT),
+        steps: default_steps,
     },
     Pipeline { name: "zero", doc: "lowers and fuses, no more: the tutorial's pipeline", steps: || steps_of(ZERO) },
 ];
@@ -59,6 +59,11 @@ const DEFAULT: &[&str] = &[
     "FuseTIR",
     "DeadCodeElimination",
 ];
+
+/// The passes of the pipeline `default`.
+pub fn default_steps() -> Vec<Step> {
+    steps_of(DEFAULT)
+}
 
 /// The passes of a list that exist; a test checks that all do.
 fn steps_of(names: &[&str]) -> Vec<Step> {

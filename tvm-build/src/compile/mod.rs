@@ -49,7 +49,7 @@ impl Options {
             prefix: format!("{name}__"),
             name,
             targets: vec![target],
-            pipeline: pipeline::lookup("default").map(|p| (p.steps)()).unwrap_or_default(),
+            pipeline: pipeline::default_steps(),
             files: 2,
             vm: vm::Options::default(),
             arena_limit: None,

@@ -145,7 +145,7 @@ fn compile_with(
         let index = u16::try_from(done.len()).map_err(|_| Diag::error(f.span, "too many functions"))?;
         program.functions.insert(name, index);
         if !f.is_private() {
-            entries.push(Entry::of(&lin, &placement.plan, usize::from(index)));
+            entries.extend(diags.ok(Entry::of(&lin, &placement.plan, usize::from(index))));
         }
         aliased.extend(placement.aliased);
         plans.push(placement.plan);

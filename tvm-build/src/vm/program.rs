@@ -1,7 +1,7 @@
 //! The tables of a program and what typed entry points need to know of it.
 
 use super::dtype::run_dtype;
-use super::linear::Linear;
+use super::linear::{Linear, OutSlot};
 use super::plan::Plan;
 use super::table::{Constants, leak, leak_str};
 use crate::lower::LoweredFunc;
@@ -75,7 +75,8 @@ pub struct EntryOut {
 }
 
 impl Entry {
-    pub(super) fn of(lin: &Linear, plan: &Plan, function: usize) -> Entry {
+    /// Errors: an output of a type that entry points cannot give.
+    pub(super) fn of(lin: &Linear, plan: &Plan, function: usize) -> Result<Entry, Diag> {
         let dims = |d: &Dims| d.known().map(<[_]>::to_vec);
         let kind = |info: &StructInfo| match info {
             StructInfo::Tensor(t) => EntryKind::Tensor(t.dtype.and_then(run_dtype), dims(&t.dims)),
@@ -85,21 +86,20 @@ impl Entry {
             StructInfo::Prim(_, e) => EntryKind::Int(e.clone()),
             _ => EntryKind::Int(None),
         };
-        Entry {
+        let out = |o: &OutSlot| match run_dtype(o.dtype) {
+            Some(dtype) => Ok(EntryOut { name: o.name.clone(), dtype, dims: o.dims.clone() }),
+            None => {
+                Err(Diag::error(lin.span, format!("{}: output {} has elements of type {}", lin.name, o.name, o.dtype))
+                    .help("convert it with R.astype: entry points have no such element type"))
+            }
+        };
+        Ok(Entry {
             name: lin.name.to_string(),
             function,
             params: lin.params.iter().map(|p| EntryParam { name: p.name.clone(), kind: kind(&p.info) }).collect(),
-            outs: lin
-                .outs
-                .iter()
-                .map(|o| EntryOut {
-                    name: o.name.clone(),
-                    dtype: run_dtype(o.dtype).unwrap_or(DType::U8),
-                    dims: o.dims.clone(),
-                })
-                .collect(),
+            outs: lin.outs.iter().map(out).collect::<Result<_, _>>()?,
             dynamic_bytes: (!plan.regions.is_empty()).then(|| plan.region_offset(plan.regions.len())),
-        }
+        })
     }
 }
 
