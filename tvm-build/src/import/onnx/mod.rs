@@ -18,6 +18,7 @@ mod data_type;
 mod datum;
 mod dims;
 mod emit;
+mod extents;
 mod external;
 mod graph;
 mod limits;

@@ -127,7 +127,7 @@ fn constant_node(cx: &mut OpCx<'_>) -> Outputs {
 
 fn constant_of_shape(cx: &mut OpCx<'_>) -> Outputs {
     let shape = cx.input(0, "input")?;
-    let dims = cx.known_ints(&shape, "the shape")?;
+    let dims = cx.run_time_dims_of(&shape, "the shape")?;
     if let Some(dim) = dims.iter().filter_map(PrimExpr::as_int).find(|&d| d < 0) {
         return Err(format!("dimension {dim} of the shape is negative").into());
     }

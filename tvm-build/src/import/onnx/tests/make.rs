@@ -10,7 +10,7 @@ use super::super::proto::*;
 use super::super::{Limits, load_bytes};
 
 /// A node of the standard operators.
-pub(super) fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
+pub(in super::super) fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     NodeProto {
         op_type: op.to_owned(),
         input: inputs.iter().map(|&s| s.to_owned()).collect(),
@@ -20,41 +20,41 @@ pub(super) fn node(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
 }
 
 impl NodeProto {
-    pub(super) fn int(mut self, name: &str, value: i64) -> NodeProto {
+    pub(in super::super) fn int(mut self, name: &str, value: i64) -> NodeProto {
         self.attribute.push(AttributeProto { name: name.into(), kind: 2, i: Some(value), ..Default::default() });
         self
     }
 
-    pub(super) fn float(mut self, name: &str, value: f32) -> NodeProto {
+    pub(in super::super) fn float(mut self, name: &str, value: f32) -> NodeProto {
         self.attribute.push(AttributeProto { name: name.into(), kind: 1, f: Some(value), ..Default::default() });
         self
     }
 
-    pub(super) fn ints(mut self, name: &str, values: &[i64]) -> NodeProto {
+    pub(in super::super) fn ints(mut self, name: &str, values: &[i64]) -> NodeProto {
         self.attribute.push(AttributeProto { name: name.into(), kind: 7, ints: values.to_vec(), ..Default::default() });
         self
     }
 
-    pub(super) fn string(mut self, name: &str, value: &str) -> NodeProto {
+    pub(in super::super) fn string(mut self, name: &str, value: &str) -> NodeProto {
         let s = Some(value.to_owned().into());
         self.attribute.push(AttributeProto { name: name.into(), kind: 3, s, ..Default::default() });
         self
     }
 
-    pub(super) fn reference(mut self, name: &str, kind: i32, outer: &str) -> NodeProto {
+    pub(in super::super) fn reference(mut self, name: &str, kind: i32, outer: &str) -> NodeProto {
         let attribute = AttributeProto { name: name.into(), kind, ref_attr_name: outer.into(), ..Default::default() };
         self.attribute.push(attribute);
         self
     }
 
-    pub(super) fn domain(mut self, domain: &str) -> NodeProto {
+    pub(in super::super) fn domain(mut self, domain: &str) -> NodeProto {
         self.domain = domain.into();
         self
     }
 }
 
 /// A float32 value; `?` is an extent that is not known, and what is not a number is a name.
-pub(super) fn value(name: &str, dims: &str) -> ValueInfoProto {
+pub(in super::super) fn value(name: &str, dims: &str) -> ValueInfoProto {
     let dim = |text: &str| DimensionProto {
         value: match (text, text.parse()) {
             ("?", _) => None,
@@ -67,8 +67,17 @@ pub(super) fn value(name: &str, dims: &str) -> ValueInfoProto {
     ValueInfoProto { name: name.to_owned(), r#type: Some(ty) }
 }
 
+/// An int64 value; see [`value`].
+pub(in super::super) fn int_value(name: &str, dims: &str) -> ValueInfoProto {
+    let mut value = value(name, dims);
+    if let Some(TypeProto { value: Some(TypeValue::Tensor(ty)) }) = &mut value.r#type {
+        ty.elem_type = 7;
+    }
+    value
+}
+
 /// A float32 initializer of ones.
-pub(super) fn weight(name: &str, dims: &[i64]) -> TensorProto {
+pub(in super::super) fn weight(name: &str, dims: &[i64]) -> TensorProto {
     let count = dims.iter().product::<i64>() as usize;
     TensorProto {
         name: name.into(),
@@ -80,7 +89,7 @@ pub(super) fn weight(name: &str, dims: &[i64]) -> TensorProto {
 }
 
 /// An int64 initializer of rank 1.
-pub(super) fn list(name: &str, values: &[i64]) -> TensorProto {
+pub(in super::super) fn list(name: &str, values: &[i64]) -> TensorProto {
     TensorProto {
         name: name.into(),
         dims: vec![values.len() as i64],
@@ -91,7 +100,12 @@ pub(super) fn list(name: &str, values: &[i64]) -> TensorProto {
 }
 
 /// A model of operator set `opset` with an input `x` of float32 and an output `y`.
-pub(super) fn model(opset: i64, x: &str, initializers: Vec<TensorProto>, nodes: Vec<NodeProto>) -> ModelProto {
+pub(in super::super) fn model(
+    opset: i64,
+    x: &str,
+    initializers: Vec<TensorProto>,
+    nodes: Vec<NodeProto>,
+) -> ModelProto {
     ModelProto {
         ir_version: 8,
         opset_import: vec![OperatorSetIdProto { domain: String::new(), version: opset }],
@@ -107,7 +121,7 @@ pub(super) fn model(opset: i64, x: &str, initializers: Vec<TensorProto>, nodes: 
 }
 
 /// The module of a model; errors as `place: message | notes | help`, a line each.
-pub(super) fn import(model: &ModelProto) -> Result<IRModule, String> {
+pub(in super::super) fn import(model: &ModelProto) -> Result<IRModule, String> {
     let mut sources = SourceMap::default();
     match load_bytes(model.encode_to_vec(), "m.onnx", &Limits::default(), &mut sources) {
         Ok(loaded) => Ok(loaded.module),
@@ -126,7 +140,7 @@ pub(super) fn import(model: &ModelProto) -> Result<IRModule, String> {
 }
 
 /// The function `main`.
-pub(super) fn main(module: &IRModule) -> &Function {
+pub(in super::super) fn main(module: &IRModule) -> &Function {
     match &module["main"] {
         Func::Relax(function) => function,
         other => panic!("{other:?}"),
@@ -134,7 +148,7 @@ pub(super) fn main(module: &IRModule) -> &Function {
 }
 
 /// The bindings of a model's `main`, a line each: `lv = add(x, float32[3]) -> float32 (3,)`, without attributes.
-pub(super) fn bindings(model: &ModelProto) -> Vec<String> {
+pub(in super::super) fn bindings(model: &ModelProto) -> Vec<String> {
     let module = import(model).unwrap();
     let function = main(&module);
     let [Block::Dataflow { bindings, .. }] = &function.body.blocks[..] else { panic!("one dataflow block") };
@@ -167,6 +181,6 @@ fn leaf(leaf_: &Leaf) -> String {
 }
 
 /// What `main` returns, as text.
-pub(super) fn result(model: &ModelProto) -> String {
+pub(in super::super) fn result(model: &ModelProto) -> String {
     show_info(&main(&import(model).unwrap()).ret)
 }

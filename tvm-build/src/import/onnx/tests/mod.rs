@@ -2,6 +2,6 @@
 
 mod convert;
 mod files;
-mod make;
+pub(super) mod make;
 mod neural;
 mod ops;

@@ -1,0 +1,133 @@
+//! Extents that are known at run time only.
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::dtype::DType;
+use tvm_ir::prim::{PrimExpr, Var};
+use tvm_ir::relax::{Dims, StructInfo};
+
+use super::cx::OpCx;
+use super::emit::{Emitter, Fail};
+use super::limits::check_rank;
+use super::value::Value;
+
+impl Emitter {
+    /// The dimensions whose extents the elements of `extents` are, a tensor of integers of rank 1 (or 0, for one
+    /// dimension): as many as `known` has. Elements that are known now are themselves. For the others
+    /// `R.tensor_to_shape` and `R.match_cast` bind new symbolic variables; where `known` states an extent, the same
+    /// `match_cast` checks it at run time. A symbolic variable is never below zero: an element that is negative at
+    /// run time is an error there, so `extents` holds final extents (no -1 of Reshape). Errors: a tensor of another
+    /// rank, length or type.
+    pub(crate) fn run_time_dims(&mut self, extents: &Value, known: &[Option<PrimExpr>]) -> Result<Vec<PrimExpr>, Fail> {
+        check_rank(known.len())?;
+        if let Some(values) = extents.known_ints() {
+            if values.len() != known.len() {
+                return Err(format!("{} extents are given for {} dimensions", values.len(), known.len()).into());
+            }
+            return Ok(values);
+        }
+        if known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let info = extents.tensor_info().ok_or("the extents are not a tensor")?;
+        let count = i64::try_from(known.len()).unwrap_or(i64::MAX);
+        let length = match &info.dims {
+            Dims::Known(dims) if dims.is_empty() => Some(1),
+            Dims::Known(dims) if dims.len() == 1 => dims[0].as_int(),
+            Dims::Rank(1) | Dims::Unknown => None,
+            _ => return Err("the extents must be a tensor of one axis".into()),
+        };
+        if length.is_some_and(|n| n != count) {
+            return Err(format!("{} extents are given for {count} dimensions", length.unwrap_or(0)).into());
+        }
+        let mut tensor = extents.clone();
+        if info.dtype.is_none_or(|d| !d.is_integer()) {
+            return Err("the extents must be integers".into());
+        }
+        if info.dtype != Some(DType::I64) {
+            tensor = self.call("astype", vec![tensor], vec![("dtype", AttrValue::DType(DType::I64))])?;
+        }
+        if info.dims.rank() == Some(0) {
+            tensor = self.call("reshape", vec![tensor, Value::shape(vec![PrimExpr::i64(1)])], vec![])?;
+        }
+        if length.is_none() {
+            let leaf = self.bind(&tensor)?;
+            let checked = StructInfo::tensor(vec![PrimExpr::i64(count)], DType::I64);
+            tensor = self.function.bindings().match_cast(leaf, checked).into();
+        }
+        let shape = self.call("tensor_to_shape", vec![tensor], vec![])?;
+        let leaf = self.bind(&shape)?;
+        let builder = self.function.bindings();
+        let mut dims = Vec::with_capacity(known.len());
+        for extent in known {
+            dims.push(match extent {
+                Some(extent) => extent.clone(),
+                None => {
+                    let var = Var::new("n", DType::I64);
+                    builder.analyzer.assume_nonnegative(&var);
+                    var.expr()
+                }
+            });
+        }
+        builder.match_cast(leaf, StructInfo::Shape(Dims::Known(dims.clone())));
+        Ok(dims)
+    }
+}
+
+impl OpCx<'_> {
+    /// The dimensions that the whole tensor `extents` of rank 1 and known length holds; see
+    /// [`Emitter::run_time_dims`].
+    pub(crate) fn run_time_dims_of(&mut self, extents: &Value, role: &str) -> Result<Vec<PrimExpr>, Fail> {
+        let rank = self.length(extents, role)?;
+        self.run_time_dims(extents, rank)
+    }
+
+    /// The number of elements of a tensor of rank 0 or 1.
+    pub(crate) fn length(&self, list: &Value, role: &str) -> Result<usize, Fail> {
+        let dims = self.dims(list, role)?;
+        let length = match &dims[..] {
+            [] => Some(1),
+            [length] => length.as_int().and_then(|n| usize::try_from(n).ok()),
+            _ => return Err(format!("{role} must be a tensor of one axis, not of shape {dims:?}").into()),
+        };
+        length
+            .ok_or_else(|| format!("the number of elements of {role} must be known when the model is imported").into())
+    }
+
+    /// The dimensions that a tensor of `rank` final extents gives at run time; see [`Emitter::run_time_dims`].
+    pub(crate) fn run_time_dims(&mut self, extents: &Value, rank: usize) -> Result<Vec<PrimExpr>, Fail> {
+        self.emitter.run_time_dims(extents, &vec![None; rank])
+    }
+
+    /// As [`OpCx::run_time_dims`], where some extents are known: they are checked.
+    pub(crate) fn run_time_dims_beside(
+        &mut self,
+        extents: &Value,
+        known: &[Option<PrimExpr>],
+    ) -> Result<Vec<PrimExpr>, Fail> {
+        self.emitter.run_time_dims(extents, known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tvm_ir::interp::TensorBuf;
+    use tvm_ir::interp::relax::{Value as Datum, run_function};
+
+    use super::super::tests::make::*;
+    use super::*;
+
+    #[test]
+    fn extents_given_at_run_time() {
+        let mut model = model(13, "2", vec![], vec![node("ConstantOfShape", &["x"], &["y"])]);
+        let input = model.graph.as_mut().unwrap().input.first_mut().unwrap();
+        *input = int_value("x", "2");
+        let module = import(&model).unwrap();
+        let run = |extents: &[i64]| {
+            let x = TensorBuf::from_i64(DType::I64, &[2], extents).unwrap();
+            run_function(&module, "main", &[Datum::tensor(x)]).map(|y| y.as_tensor().unwrap().shape)
+        };
+        assert_eq!(run(&[2, 3]).unwrap(), [2, 3]);
+        assert_eq!(run(&[0, 3]).unwrap(), [0, 3]);
+        assert!(run(&[-1, 3]).is_err());
+    }
+}
