@@ -4,6 +4,7 @@ mod digits;
 mod filetest;
 mod generated;
 mod no_std;
+mod onnx;
 mod op_patterns;
 mod rust_spelling;
 mod tidy;

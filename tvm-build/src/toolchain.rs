@@ -21,6 +21,8 @@ pub struct Toolchain {
     pub opt_level: u32,
     /// Jobs at once.
     pub jobs: usize,
+    /// Folder where objects of C files are kept and looked for, by what they were compiled from.
+    pub cache: Option<PathBuf>,
 }
 
 /// Sources and the flags of the instruction set they are for.
@@ -49,13 +51,15 @@ impl Toolchain {
             out_dir: var("OUT_DIR")?.into(),
             opt_level: 3,
             jobs,
+            cache: None,
         })
     }
 
     /// For this machine.
     pub fn for_host(out_dir: impl Into<PathBuf>) -> Toolchain {
         let jobs = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Toolchain { triple: host_triple(), host: host_triple(), out_dir: out_dir.into(), opt_level: 3, jobs }
+        let (triple, out_dir) = (host_triple(), out_dir.into());
+        Toolchain { host: triple.clone(), triple, out_dir, opt_level: 3, jobs, cache: None }
     }
 
     /// Writes generated files, and the header of the runtime they include; a file that is the same already is left alone.
@@ -152,9 +156,35 @@ impl Toolchain {
     }
 
     fn object(&self, unit: &Unit) -> Result<(), Diag> {
+        let object = object_name(&unit.file);
         let mut command = self.compiler()?;
-        command.args(&unit.flags).arg("-c").arg(&unit.file).arg("-o").arg(object_name(&unit.file));
-        self.run(command, &unit.file)
+        command.args(&unit.flags).arg("-c").arg(&unit.file).arg("-o").arg(&object);
+        let Some(kept) = self.kept_object(&command, unit)? else { return self.run(command, &unit.file) };
+        let object = self.out_dir.join(object);
+        if std::fs::copy(&kept, &object).is_ok() {
+            return Ok(());
+        }
+        self.run(command, &unit.file)?;
+        // Under another name first: several processes may keep the same object.
+        let partial = kept.with_extension(std::process::id().to_string());
+        std::fs::copy(&object, &partial)
+            .and_then(|_| std::fs::rename(&partial, &kept))
+            .map_err(|e| io_error("write", &kept, &e))
+    }
+
+    /// Where the object of a C file is kept: its name tells the command, the compiler and the text. An assembler file
+    /// names weights, which are not looked at, so its object is not kept.
+    fn kept_object(&self, command: &Command, unit: &Unit) -> Result<Option<PathBuf>, Diag> {
+        let (Some(cache), true) = (&self.cache, unit.file.ends_with(".c")) else { return Ok(None) };
+        let path = self.out_dir.join(&unit.file);
+        let text = std::fs::read(&path).map_err(|e| io_error("read", &path, &e))?;
+        let compiler = std::fs::metadata(command.get_program()).and_then(|m| Ok((m.len(), m.modified()?)));
+        let mut hash = Fnv128::default();
+        let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
+        hash.write(format!("{words:?} {:?}", compiler.ok()).as_bytes());
+        hash.write(tvm_runtime::C_HEADER.as_bytes());
+        hash.write(&text);
+        Ok(Some(cache.join(format!("{:032x}.o", hash.0))))
     }
 
     fn run(&self, mut command: Command, what: &str) -> Result<(), Diag> {
@@ -170,6 +200,23 @@ impl Toolchain {
             diag = diag.note(line);
         }
         Err(diag.help("this is a fault of the code generator: please report it with the generated file"))
+    }
+}
+
+/// The hash FNV-1a of 128 bits.
+struct Fnv128(u128);
+
+impl Default for Fnv128 {
+    fn default() -> Self {
+        Fnv128(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv128 {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
     }
 }
 
@@ -295,6 +342,26 @@ mod tests {
         assert_eq!(first, std::fs::read(&library).unwrap());
         assert!(t.shared_library("ab", &[unit("a.c"), unit("b.c")]).unwrap().exists());
         std::fs::remove_dir_all(&t.out_dir).unwrap();
+    }
+
+    #[test]
+    fn objects_are_kept() {
+        let dir = scratch("cache");
+        let cache = dir.join("kept");
+        std::fs::create_dir_all(&cache).unwrap();
+        let value = |folder: &str, text: &str| {
+            let t = Toolchain { cache: Some(cache.clone()), ..Toolchain::for_host(dir.join(folder)) };
+            t.write_sources(&[file("a.c", text)]).unwrap();
+            std::fs::read(t.static_library("a", &[unit("a.c")]).unwrap()).unwrap()
+        };
+        let kept = || std::fs::read_dir(&cache).unwrap().count();
+        let first = value("one", "int a(void) { return 1; }\n");
+        assert_eq!(kept(), 1);
+        assert_eq!(value("two", "int a(void) { return 1; }\n"), first);
+        assert_eq!(kept(), 1);
+        assert_ne!(value("one", "int a(void) { return 2; }\n"), first);
+        assert_eq!(kept(), 2);
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -174,6 +174,13 @@ pub struct SuiteArgs {
     /// Fill memory that is no longer in use, so that a read of it shows
     #[arg(long)]
     pub poison: bool,
+    /// List of the cases that do not pass, a line each: name, tab, reason. The run succeeds if it agrees. With
+    /// TVM_BLESS=1 in the environment the file is rewritten
+    #[arg(long, value_name = "FILE")]
+    pub expected: Option<PathBuf>,
+    /// Keep compiled kernels in this folder: what has not changed since the last run is not compiled again
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
     #[command(flatten)]
     pub target: TargetArgs,
 }
@@ -188,6 +195,9 @@ pub struct CaseArgs {
     /// Compile for values of inputs where a model cannot be compiled for all
     #[arg(long)]
     pub bind_inputs: bool,
+    /// Keep compiled kernels in this folder
+    #[arg(long)]
+    pub cache: Option<PathBuf>,
     #[command(flatten)]
     pub target: TargetArgs,
 }

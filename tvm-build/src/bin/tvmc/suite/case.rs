@@ -24,7 +24,8 @@ pub fn run(args: &CaseArgs) -> Result<(), Failure> {
     options.files = 1;
     options.vm.poison = args.poison;
     let scratch = Scratch::new().map_err(|e| Failure::Model(format!("error: no temporary folder: {e}")))?;
-    let mut case = Case { dir: &args.dir, options: &options, folder: scratch.path(), modules: 0 };
+    let mut case =
+        Case { dir: &args.dir, options: &options, folder: scratch.path(), cache: args.cache.clone(), modules: 0 };
     let mut outcome = case.outcome(Bind::Overrides);
     if args.bind_inputs {
         for bind in [Bind::Integers, Bind::Small] {
@@ -93,6 +94,7 @@ struct Case<'a> {
     dir: &'a Path,
     options: &'a Options,
     folder: &'a Path,
+    cache: Option<PathBuf>,
     modules: usize,
 }
 
@@ -149,7 +151,7 @@ impl Case<'_> {
         let folder = self.folder.join(self.modules.to_string());
         self.modules += 1;
         // The kernels are tiny and run once: the time goes to the C compiler.
-        let toolchain = Toolchain { opt_level: 1, jobs: 1, ..Toolchain::for_host(folder) };
+        let toolchain = Toolchain { opt_level: 1, jobs: 1, cache: self.cache.clone(), ..Toolchain::for_host(folder) };
         HostModule::load_with(&artifacts, &toolchain).map_err(fail(Stage::C))
     }
 }

@@ -2,11 +2,13 @@
 
 pub mod case;
 mod compare;
+mod expected;
 mod outcome;
 mod report;
 
 use crate::args::SuiteArgs;
 use crate::session::Failure;
+use expected::{Expected, heading};
 use outcome::{Outcome, Stage};
 use report::{CaseResult, Report};
 use std::io::{IsTerminal, Read};
@@ -23,6 +25,11 @@ const MEMORY_LIMIT_KB: u64 = 6 << 20;
 pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
     let start = Instant::now();
     let cases = cases(&args.dir, args.filter.as_deref())?;
+    let expected = args.expected.as_deref().map(read_expected).transpose()?;
+    if let Some(cache) = &args.cache {
+        std::fs::create_dir_all(cache)
+            .map_err(|e| Failure::Usage(format!("cannot make the folder {}: {e}", cache.display())))?;
+    }
     let program = std::env::current_exe().map_err(|e| Failure::Model(format!("error: {e}")))?;
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get())).max(1);
     let next = Mutex::new(cases.iter());
@@ -64,7 +71,33 @@ pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
             .map_err(|e| Failure::Model(format!("error: cannot write {}: {e}", path.display())))?;
     }
     print!("{}", report.text());
-    if report.failed() == 0 { Ok(()) } else { Err(Failure::Reported) }
+    match (expected, &args.expected) {
+        (Some((expected, text)), Some(path)) => agrees(&report, &expected, &text, path, args.filter.is_some()),
+        _ if report.failed() == 0 => Ok(()),
+        _ => Err(Failure::Reported),
+    }
+}
+
+fn read_expected(path: &Path) -> Result<(Expected, String), Failure> {
+    let usage = |e: String| Failure::Usage(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| usage(e.to_string()))?;
+    Ok((Expected::parse(&text).map_err(usage)?, text))
+}
+
+/// Compares with the list of cases that do not pass, or rewrites it.
+fn agrees(report: &Report, expected: &Expected, text: &str, path: &Path, filtered: bool) -> Result<(), Failure> {
+    let differences = expected.differences(&report.results, filtered);
+    if differences.is_empty() {
+        println!("as expected by {}", path.display());
+        return Ok(());
+    }
+    if std::env::var_os("TVM_BLESS").is_some() && !filtered {
+        println!("{} is rewritten: {} changes", path.display(), differences.len());
+        return std::fs::write(path, expected.bless(&report.results, &heading(text)))
+            .map_err(|e| Failure::Model(format!("error: cannot write {}: {e}", path.display())));
+    }
+    let lines = differences.join("\n");
+    Err(Failure::Model(format!("error: {} changes against {}:\n{lines}", differences.len(), path.display())))
 }
 
 /// The folders that hold a model, by name.
@@ -101,6 +134,9 @@ fn run_case(program: &Path, dir: &Path, args: &SuiteArgs) -> Outcome {
     }
     if args.bind_inputs {
         command.arg("--bind-inputs");
+    }
+    if let Some(cache) = &args.cache {
+        command.arg("--cache").arg(cache);
     }
     if let Some(target) = &args.target.target {
         command.arg("--target").arg(target);

@@ -1,0 +1,42 @@
+//! ONNX models of `tests/onnx`: those with results to compare, and those that must be refused.
+
+use crate::tvmc::{root, run};
+use std::path::PathBuf;
+
+/// The cases of real faults of other runtimes, with memory that is no longer in use filled.
+#[test]
+fn models_give_the_expected_results() {
+    let list = "tests/onnx/models_not_passing.tsv";
+    let output = run(&["onnx-suite", "tests/onnx/models", "--poison", "--expected", list], "");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// Each ends with the messages of its `stderr.txt` and the exit code 1, or, where that file is empty, is accepted.
+#[test]
+fn invalid_models_are_refused() {
+    let dir = root().join("tests/onnx/invalid");
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(&dir)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.join("model.onnx").is_file())
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 23);
+    let mut wrong = Vec::new();
+    for case in cases {
+        let name = case.file_name().expect("a name").to_string_lossy().into_owned();
+        let output = run(&["check", &format!("tests/onnx/invalid/{name}/model.onnx")], "");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let wanted = case.join("stderr.txt");
+        if std::env::var_os("TVM_BLESS").is_some() {
+            std::fs::write(&wanted, &text).expect("it can be written");
+        }
+        let expected = std::fs::read_to_string(&wanted).unwrap_or_default();
+        let code = if expected.is_empty() { 0 } else { 1 };
+        if text != expected || output.status.code() != Some(code) || text.contains("panicked") {
+            wrong.push(format!("{name}: {:?}\n{text}", output.status));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
