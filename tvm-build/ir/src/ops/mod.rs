@@ -9,11 +9,14 @@ mod attention;
 mod batch_norm;
 mod binary;
 mod check;
+mod collapse;
 mod conv;
 mod conv_transpose;
 mod create;
 mod cx;
+mod dynamic;
 mod elementwise;
+mod extents;
 mod image;
 mod join;
 mod legalize;
@@ -58,11 +61,14 @@ static FILES: &[&[OpDef]] = &[
     attention::OPS,
     batch_norm::OPS,
     binary::OPS,
+    collapse::OPS,
     conv::OPS,
     conv_transpose::OPS,
     create::FILLS,
     create::OPS,
+    dynamic::OPS,
     elementwise::OPS,
+    extents::OPS,
     image::OPS,
     join::OPS,
     matmul::OPS,

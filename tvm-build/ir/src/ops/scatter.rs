@@ -76,7 +76,7 @@ fn combined(mode: &str, old: PrimExpr, new: PrimExpr) -> PrimExpr {
 }
 
 /// Loops over a shape, outermost first.
-fn nest(shape: &[PrimExpr], prefix: &str, body: impl FnOnce(&[PrimExpr]) -> Stmt) -> Stmt {
+pub(super) fn nest(shape: &[PrimExpr], prefix: &str, body: impl FnOnce(&[PrimExpr]) -> Stmt) -> Stmt {
     let vars: Vec<Var> = (0..shape.len()).map(|d| Var::new(format!("{prefix}{d}"), DType::I64)).collect();
     let index: Vec<PrimExpr> = vars.iter().map(Var::expr).collect();
     let inner = body(&index);

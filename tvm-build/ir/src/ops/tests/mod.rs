@@ -1,5 +1,6 @@
 //! Properties of every row.
 
+mod dynamic;
 mod elementwise;
 mod eval;
 mod indexing;

@@ -53,13 +53,14 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
     norms(&mut add);
     recurrent(&mut add);
     transposed(&mut add);
+    super::dynamic::samples(&mut add);
     let shape = Leaf::Shape(vec![crate::prim::PrimExpr::i64(2)]);
     let args = vec![shape, Leaf::DType(F), Leaf::Prim(crate::prim::PrimExpr::i64(0)), Leaf::Str("global".into())];
     add("builtin.alloc_tensor", args, &[], &[2], F);
     out
 }
 
-type Add<'a> = dyn FnMut(&str, Vec<Leaf>, &[(&str, AttrValue)], &[i64], DType) + 'a;
+pub(super) type Add<'a> = dyn FnMut(&str, Vec<Leaf>, &[(&str, AttrValue)], &[i64], DType) + 'a;
 
 fn recurrent(add: &mut Add<'_>) {
     for (op, gates) in [("nn.rnn", 1), ("nn.gru", 3), ("nn.lstm", 4)] {

@@ -10,7 +10,18 @@ use crate::tir::verify::{verify, verify_bounds};
 
 /// Ops that lose a relation between their arguments when extents become symbols: an index, a part, a count of gates or channels
 /// is then too large for some sizes.
-const RELATED: &[&str] = &["broadcast_to", "nn.conv2d", "nn.gru", "nn.lstm", "nn.pad", "split", "take"];
+const RELATED: &[&str] = &[
+    "broadcast_to",
+    "collapse_to",
+    "dynamic_pad",
+    "dynamic_slice",
+    "nn.conv2d",
+    "nn.gru",
+    "nn.lstm",
+    "nn.pad",
+    "split",
+    "take",
+];
 
 fn problems(call: &Call) -> Vec<String> {
     let Ok(info) = infer(call, &Analyzer::new()) else { return Vec::new() };
