@@ -160,6 +160,7 @@ impl Builder<'_, '_> {
                 Ok(cast)
             }
             Expr::If(i) => self.conditional(i, b, steps),
+            Expr::Loop(l) => self.while_loop(l, b, steps),
         }
     }
 

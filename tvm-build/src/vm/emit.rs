@@ -76,7 +76,7 @@ pub(super) struct Emitter<'a> {
     registers: u16,
     heap: u16,
     pub(super) scope: Scope,
-    code: Vec<Instr>,
+    pub(super) code: Vec<Instr>,
     at: usize,
     poison: bool,
     /// Bounds to check of symbolic variables that were just bound.
@@ -98,7 +98,7 @@ impl Emitter<'_> {
         Diag::error(self.lin.span, format!("function {} {what}", self.lin.name))
     }
 
-    fn push(&mut self, dst: Reg, callee: Callee, args: Vec<Operand>) {
+    pub(super) fn push(&mut self, dst: Reg, callee: Callee, args: Vec<Operand>) {
         self.code.push(Instr::Call { dst, callee, args: leak(args) });
     }
 
@@ -178,6 +178,7 @@ impl Emitter<'_> {
                 let args = vec![self.value(shape)?, self.tensor(*tensor)?];
                 self.run(&builtin::SHAPE_TO_TENSOR, args);
             }
+            Step::Loop(l) => self.while_loop(l)?,
             Step::If { cond, then, otherwise } => {
                 let cond = match cond {
                     Val::Tensor(t) => self.memory(self.lin.storage_of(*t))?,
@@ -204,7 +205,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn target(&self) -> Result<u32, Diag> {
+    pub(super) fn target(&self) -> Result<u32, Diag> {
         u32::try_from(self.code.len()).map_err(|_| self.fail("has too many instructions".into()))
     }
 
@@ -228,7 +229,7 @@ impl Emitter<'_> {
     }
 
     /// A storage as the tensor it was made for.
-    fn memory(&mut self, s: StorageId) -> Result<Operand, Diag> {
+    pub(super) fn memory(&mut self, s: StorageId) -> Result<Operand, Diag> {
         let storage = &self.lin.storages[s];
         let place = self.placement.places.get(&s);
         match (storage.origin, place) {
@@ -258,7 +259,7 @@ impl Emitter<'_> {
     }
 
     /// Dtype and dimensions as the run time sees them: bytes, where only kernels know the elements.
-    fn run_type(&self, t: TensorId) -> Result<(DType, Vec<PrimExpr>), Diag> {
+    pub(super) fn run_type(&self, t: TensorId) -> Result<(DType, Vec<PrimExpr>), Diag> {
         let tensor = &self.lin.tensors[t];
         let (Some(dims), Some(dtype)) = (&tensor.dims, tensor.dtype) else {
             return Err(self.fail(format!("makes {}, whose type is not known", tensor.name)));
@@ -291,7 +292,7 @@ impl Emitter<'_> {
     }
 
     /// A tensor with its own type.
-    fn tensor(&mut self, t: TensorId) -> Result<Operand, Diag> {
+    pub(super) fn tensor(&mut self, t: TensorId) -> Result<Operand, Diag> {
         let s = self.lin.storage_of(t);
         let (own, base) = (&self.lin.tensors[t], &self.lin.tensors[self.lin.storages[s].tensor]);
         if own.dims.is_none() || own.dims == base.dims {
@@ -317,7 +318,7 @@ impl Emitter<'_> {
         Ok(Operand::Imm(i64::from(slot)))
     }
 
-    fn shape(&mut self, dims: &[PrimExpr]) -> Result<Operand, Diag> {
+    pub(super) fn shape(&mut self, dims: &[PrimExpr]) -> Result<Operand, Diag> {
         if let Some(fixed) = dims.iter().map(PrimExpr::as_int).collect::<Option<Vec<i64>>>() {
             return self.constants.shape(&fixed);
         }

@@ -132,6 +132,29 @@ pub(super) enum Step {
     ShapeToTensor { shape: Val, tensor: TensorId },
     /// A conditional.
     If { cond: Val, then: Vec<Step>, otherwise: Vec<Step> },
+    /// Calls of a function one after another.
+    Loop(Box<Loop>),
+}
+
+/// A loop. It is one step: all memory it touches is in use from its first iteration to its last.
+#[derive(Debug)]
+pub(super) struct Loop {
+    /// The Relax function of an iteration, by its index in the program: it takes the index of the iteration, `captured`
+    /// and the carried values, and writes the condition, the carried values and the rows.
+    pub(super) body: u16,
+    /// Most iterations.
+    pub(super) trip_count: Option<Val>,
+    /// Condition of the first iteration.
+    pub(super) cond: Option<Val>,
+    pub(super) captured: Vec<Val>,
+    /// The carried values, before the first iteration and after the last one.
+    pub(super) state: Vec<TensorId>,
+    /// As much memory again: an iteration reads one and writes the other.
+    pub(super) next: Vec<TensorId>,
+    /// What an iteration writes the condition of the next one to.
+    pub(super) flag: Option<TensorId>,
+    /// Tensors whose rows the iterations write.
+    pub(super) stacks: Vec<TensorId>,
 }
 
 impl Linear {
@@ -226,15 +249,20 @@ impl Step {
             Step::TensorToShape { tensor, .. } | Step::ShapeOf { tensor, .. } => vec![*tensor],
             Step::ShapeToTensor { .. } => Vec::new(),
             Step::If { cond, .. } => cond.tensors(),
+            Step::Loop(l) => {
+                let values = l.trip_count.iter().chain(&l.cond).chain(&l.captured);
+                values.flat_map(Val::tensors).chain(l.state.iter().copied()).collect()
+            }
         }
     }
 
     /// Tensors written.
-    pub(super) fn writes(&self) -> &[TensorId] {
+    pub(super) fn writes(&self) -> Vec<TensorId> {
         match self {
-            Step::Kernel { outs, .. } | Step::Function { outs, .. } | Step::Extern { outs, .. } => outs,
-            Step::Copy { to, .. } | Step::ShapeToTensor { tensor: to, .. } => std::slice::from_ref(to),
-            Step::MatchCast { .. } | Step::If { .. } | Step::TensorToShape { .. } | Step::ShapeOf { .. } => &[],
+            Step::Kernel { outs, .. } | Step::Function { outs, .. } | Step::Extern { outs, .. } => outs.clone(),
+            Step::Copy { to, .. } | Step::ShapeToTensor { tensor: to, .. } => vec![*to],
+            Step::Loop(l) => l.state.iter().chain(&l.next).chain(&l.flag).chain(&l.stacks).copied().collect(),
+            Step::MatchCast { .. } | Step::If { .. } | Step::TensorToShape { .. } | Step::ShapeOf { .. } => Vec::new(),
         }
     }
 }

@@ -8,8 +8,10 @@
 
 mod build;
 mod build_call;
+mod build_loop;
 mod dtype;
 mod emit;
+mod emit_loop;
 mod linear;
 mod order;
 mod place;

@@ -58,6 +58,13 @@ impl<'a> Walk<'a> {
                     ),
                     None => self.diags.push(Diag::error(binding.span, format!("there is no function {}", gv.0))),
                 },
+                Expr::Loop(l) => {
+                    if let Leaf::Global(gv) = &l.body {
+                        if let Some((name, Func::Relax(f))) = self.module.funcs.get_key_value(&gv.0) {
+                            self.function(name, f, binding.span);
+                        }
+                    }
+                }
                 Expr::If(i) => {
                     self.body(&i.then);
                     self.body(&i.otherwise);

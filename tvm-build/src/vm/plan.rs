@@ -172,7 +172,7 @@ impl Liveness {
     pub(super) fn of(lin: &Linear) -> Liveness {
         let mut spans: BTreeMap<StorageId, (usize, usize)> = BTreeMap::new();
         lin.visit_steps(&mut |at, step| {
-            for t in step.reads().iter().chain(step.writes()) {
+            for t in step.reads().iter().chain(&step.writes()) {
                 let span = spans.entry(lin.storage_of(*t)).or_insert((at, at));
                 *span = (span.0.min(at), span.1.max(at));
             }

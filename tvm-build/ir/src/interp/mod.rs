@@ -17,6 +17,7 @@ mod emit;
 mod erf;
 mod flow;
 mod layout;
+mod loops;
 mod lowered;
 #[cfg(test)]
 mod lowered_tests;

@@ -99,13 +99,13 @@ pub fn run_function(module: &IRModule, name: &str, args: &[Value]) -> Result<Val
     }
 }
 
-struct Evaluator<'a> {
-    module: &'a IRModule,
+pub(super) struct Evaluator<'a> {
+    pub(super) module: &'a IRModule,
     depth: usize,
 }
 
 impl Evaluator<'_> {
-    fn function(&mut self, f: &Function, args: &[Value], mut frame: Frame) -> Result<Value, Diag> {
+    pub(super) fn function(&mut self, f: &Function, args: &[Value], mut frame: Frame) -> Result<Value, Diag> {
         if self.depth >= MAX_DEPTH {
             return Err(Diag::error(f.span, format!("functions call each other more than {MAX_DEPTH} deep")));
         }
@@ -172,6 +172,7 @@ impl Evaluator<'_> {
                 };
                 self.body(if cond { &i.then } else { &i.otherwise }, frame)
             }
+            Expr::Loop(l) => self.while_loop(l, frame, b.span),
             Expr::Function(f) => Ok(Value::Closure(Rc::new((**f).clone()), Rc::new(frame.clone()))),
         }
     }
@@ -296,7 +297,7 @@ impl Frame {
         substitute(e, &self.symbols)
     }
 
-    fn dims(&self, dims: &[PrimExpr], span: Span) -> Result<Vec<i64>, Diag> {
+    pub(super) fn dims(&self, dims: &[PrimExpr], span: Span) -> Result<Vec<i64>, Diag> {
         dims.iter()
             .map(|d| {
                 self.prim(d).as_int().ok_or_else(|| Diag::error(span, format!("the dimension {d:?} is not known here")))
@@ -311,7 +312,7 @@ impl Frame {
         }
     }
 
-    fn leaf(&self, l: &Leaf) -> Result<Value, Diag> {
+    pub(super) fn leaf(&self, l: &Leaf) -> Result<Value, Diag> {
         Ok(match l {
             Leaf::Var(v) => self
                 .vars
@@ -327,7 +328,7 @@ impl Frame {
         })
     }
 
-    fn leaves(&self, leaves: &[Leaf]) -> Result<Vec<Value>, Diag> {
+    pub(super) fn leaves(&self, leaves: &[Leaf]) -> Result<Vec<Value>, Diag> {
         leaves.iter().map(|l| self.leaf(l)).collect()
     }
 

@@ -240,6 +240,7 @@ pub fn is_dataflow(value: &Expr) -> bool {
         | Expr::Tuple(_)
         | Expr::TupleGetItem(..)
         | Expr::MatchCast(..)
+        | Expr::Loop(_)
         | Expr::Function(_) => true,
     }
 }

@@ -235,6 +235,8 @@ pub enum Expr {
     MatchCast(Leaf, StructInfo),
     /// A conditional; not inside dataflow blocks.
     If(Box<If>),
+    /// `R.while_loop(body, captured, carried, trip_count=n, cond=c, out_sinfo=info)`: calls of a function one after another.
+    Loop(Box<Loop>),
     /// A local function (made by FuseOps before it becomes global, or a closure).
     Function(Box<Function>),
 }
@@ -290,6 +292,58 @@ pub struct If {
     pub then: Body,
     /// When false.
     pub otherwise: Body,
+}
+
+/// A loop: iterations of a function of the module.
+///
+/// ```text
+/// i = 0
+/// while (no trip count, or i < trip_count) and (no condition, or cond):
+///     ([cond,] carried…, rows…) = body(i, captured…, carried…)
+///     append each row to its stack
+///     i = i + 1
+/// return (carried…, stacks…)
+/// ```
+///
+/// `body` is a Relax function that takes an `int64` scalar, then the captured and the carried values, and returns a
+/// tuple. It returns a bool scalar first if the loop has a condition. What it returns beyond the carried values are rows:
+/// tensors, each of one shape in all iterations, that are stacked along a new first axis.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Loop {
+    /// The function, a `Global`.
+    pub body: Leaf,
+    /// Most iterations: a scalar, or an `int64` tensor of one element; [`Leaf::Absent`]: any number.
+    pub trip_count: Leaf,
+    /// Condition of the first iteration, a bool scalar; [`Leaf::Absent`]: there is none.
+    pub cond: Leaf,
+    /// Arguments that are the same in every iteration.
+    pub captured: Vec<Leaf>,
+    /// Values of the first iteration for what the iterations hand on.
+    pub carried: Vec<Leaf>,
+    /// What the carried values are before and after every iteration, then what the stacks are.
+    pub out: Vec<StructInfo>,
+}
+
+impl Loop {
+    /// Infos of the stacks.
+    pub fn stacked(&self) -> &[StructInfo] {
+        self.out.get(self.carried.len()..).unwrap_or_default()
+    }
+
+    /// The loop with every leaf mapped, the body's too.
+    #[must_use]
+    pub fn map_leaves(&self, f: &mut dyn FnMut(&Leaf) -> Leaf) -> Loop {
+        let mut all = |leaves: &[Leaf]| leaves.iter().map(|l| l.map(f)).collect::<Vec<_>>();
+        let (captured, carried) = (all(&self.captured), all(&self.carried));
+        Loop {
+            body: self.body.map(f),
+            trip_count: self.trip_count.map(f),
+            cond: self.cond.map(f),
+            captured,
+            carried,
+            out: self.out.clone(),
+        }
+    }
 }
 
 impl From<Var> for Leaf {

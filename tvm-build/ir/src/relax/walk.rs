@@ -52,6 +52,7 @@ pub fn map_expr_leaves(e: &Expr, f: &mut dyn FnMut(&Leaf) -> Leaf) -> Expr {
             i.otherwise = map_body(&i.otherwise, f);
             Expr::If(i)
         }
+        Expr::Loop(l) => Expr::Loop(Box::new(l.map_leaves(f))),
         Expr::Function(func) => {
             let mut func = func.clone();
             func.body = map_body(&func.body, f);

@@ -186,6 +186,14 @@ impl Encoder {
                 self.int(10);
                 self.function(f);
             }
+            Expr::Loop(l) => {
+                self.int(11);
+                [&l.body, &l.trip_count, &l.cond].into_iter().for_each(|x| self.leaf(x));
+                self.leaves(&l.captured);
+                self.leaves(&l.carried);
+                self.int(len(l.out.len()));
+                l.out.iter().for_each(|s| self.struct_info(s));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::lower_relax::RelaxLower;
 use super::scope::{Args, Signature};
 use crate::diag::Diag;
 use crate::prim::PrimExpr;
-use crate::relax::{CallTir, Expr as Value, GlobalVar, Leaf, StructInfo};
+use crate::relax::{CallTir, Expr as Value, GlobalVar, Leaf, Loop, StructInfo};
 use crate::span::Span;
 
 impl RelaxLower<'_, '_> {
@@ -69,6 +69,23 @@ impl RelaxLower<'_, '_> {
                 self.cx.declare_symbols(at);
                 let info = self.cx.sinfo(at)?;
                 (Value::MatchCast(leaf, info.clone()), info)
+            }
+            "while_loop" => {
+                let body = self.leaf(a.need("body")?)?;
+                let (captured, carried) = (self.inputs(a.need("captured")?)?, self.inputs(a.need("carried")?)?);
+                let mut optional = |s: &mut Self, name| match a.keyword(name) {
+                    Some(e) => s.leaf(e),
+                    None => Ok(Leaf::Absent),
+                };
+                let (trip_count, cond) = (optional(self, "trip_count")?, optional(self, "cond")?);
+                let e = a
+                    .keyword("out_ty")
+                    .or(a.keyword("out_sinfo"))
+                    .ok_or_else(|| Diag::error(span, "argument `out_sinfo` is missing"))?;
+                let each = e.items().ok_or_else(|| Diag::error(e.span, "expected a list of types"))?;
+                let out = each.iter().map(|x| self.cx.sinfo(x)).collect::<Result<Vec<_>, _>>()?;
+                let info = StructInfo::Tuple(out.clone());
+                (Value::Loop(Box::new(Loop { body, trip_count, cond, captured, carried, out })), info)
             }
             "output" | "func_attr" | "dataflow" => {
                 return Err(Diag::error(span, format!("{what} is a statement, not a value")));

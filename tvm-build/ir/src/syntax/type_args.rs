@@ -22,6 +22,7 @@ const TYPE_ARGUMENTS: &[(&str, TypeArgument)] = &[
     ("R.call_dps_packed", keyword("out_sinfo", false)),
     ("R.call_packed", keyword("sinfo_args", true)),
     ("R.call_pure_packed", keyword("sinfo_args", true)),
+    ("R.while_loop", keyword("out_sinfo", true)),
     ("R.match_cast", TypeArgument { keyword: "struct_info", position: Some(1), tuple: false }),
 ];
 

@@ -131,7 +131,11 @@ impl Eliminator<'_> {
                 }
                 true
             }
-            Expr::CallTir(_) | Expr::CallDps { .. } | Expr::CallFunc { .. } | Expr::CallPacked { .. } => true,
+            Expr::CallTir(_)
+            | Expr::CallDps { .. }
+            | Expr::CallFunc { .. }
+            | Expr::CallPacked { .. }
+            | Expr::Loop(_) => true,
             Expr::Leaf(Leaf::Var(_)) | Expr::If(_) | Expr::Function(_) => return false,
             _ => false,
         };

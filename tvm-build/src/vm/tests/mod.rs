@@ -3,6 +3,7 @@
 
 mod dynamic;
 mod errors;
+mod loops;
 mod native;
 mod plans;
 mod random;

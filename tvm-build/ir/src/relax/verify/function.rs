@@ -32,10 +32,10 @@ pub(super) fn verify(module: &IRModule, name: &Name, func: &Function, diags: &mu
     v.function(func);
 }
 
-struct Verifier<'a> {
-    module: &'a IRModule,
+pub(super) struct Verifier<'a> {
+    pub(super) module: &'a IRModule,
     name: &'a Name,
-    analyzer: Analyzer,
+    pub(super) analyzer: Analyzer,
     /// Every variable bound so far, anywhere.
     bound: BTreeSet<Var>,
     /// The variables that may be used here.
@@ -54,11 +54,11 @@ fn defined(info: &StructInfo, out: &mut BTreeSet<prim::Var>) {
 }
 
 impl Verifier<'_> {
-    fn report(&mut self, message: impl std::fmt::Display) {
+    pub(super) fn report(&mut self, message: impl std::fmt::Display) {
         self.fail(Diag::error(self.span, format!("{message} (in the function `{}`)", self.name)));
     }
 
-    fn fail(&mut self, diag: Diag) {
+    pub(super) fn fail(&mut self, diag: Diag) {
         self.diags.push(diag.at(self.span));
     }
 
@@ -169,7 +169,7 @@ impl Verifier<'_> {
         self.span = outer;
     }
 
-    fn effect(&mut self, what: &str) {
+    pub(super) fn effect(&mut self, what: &str) {
         if self.dataflow {
             self.report(format!("{what} must not stand in a dataflow block"));
         }
@@ -234,6 +234,7 @@ impl Verifier<'_> {
                 }
                 None
             }
+            Expr::Loop(l) => self.while_loop(l),
             Expr::Function(f) => {
                 let (scope, symbols) = (self.scope.clone(), self.symbols.clone());
                 let (pure, dataflow) = (self.pure, self.dataflow);
@@ -245,7 +246,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn leaf_info(&self, leaf: &Leaf) -> Option<StructInfo> {
+    pub(super) fn leaf_info(&self, leaf: &Leaf) -> Option<StructInfo> {
         match leaf {
             Leaf::Global(g) => match self.module.get(&g.0)? {
                 Func::Relax(f) => Some(f.info()),

@@ -18,9 +18,15 @@
 //!     condition is a bool scalar.
 //! 12. A tuple's field is one it has.
 //! 13. The `global_symbol` of a function is its name in the module.
+//! 14. A loop's body is a Relax function of the module that takes a scalar, the captured and the carried values, and returns
+//!     the condition if there is one, the carried values, and rows. A loop has a trip count or a condition. Its results
+//!     are the carried values, which contradict neither what is given nor what the body returns and know no more than
+//!     these tell, and the stacked rows. The first extent of a stack is known only if it is the trip count and there is
+//!     no condition.
 
 mod fit;
 mod function;
+mod loops;
 
 use crate::attrs::AttrValue;
 use crate::diag::{Diag, Diags};

@@ -118,6 +118,14 @@ impl Cx {
                 self.at("then", |cx| cx.body(&x.then, &y.then))?;
                 self.at("else", |cx| cx.body(&x.otherwise, &y.otherwise))
             }
+            (Expr::Loop(x), Expr::Loop(y)) => {
+                self.at("body", |cx| cx.leaf(&x.body, &y.body))?;
+                self.at("trip count", |cx| cx.leaf(&x.trip_count, &y.trip_count))?;
+                self.at("condition", |cx| cx.leaf(&x.cond, &y.cond))?;
+                self.each("captured value", &x.captured, &y.captured, Cx::leaf)?;
+                self.each("carried value", &x.carried, &y.carried, Cx::leaf)?;
+                self.each("result", &x.out, &y.out, Cx::info)
+            }
             (Expr::Function(x), Expr::Function(y)) => self.function(x, y),
             (x, y) => self.differ(word(x), word(y)),
         }
@@ -171,6 +179,7 @@ fn word(e: &Expr) -> &'static str {
         Expr::TupleGetItem(..) => "a field of a tuple",
         Expr::MatchCast(..) => "match_cast",
         Expr::If(_) => "an if",
+        Expr::Loop(_) => "a loop",
         Expr::Function(_) => "a local function",
     }
 }

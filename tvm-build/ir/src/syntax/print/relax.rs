@@ -6,7 +6,7 @@ use crate::attrs::Attrs;
 use crate::constant::Constant;
 use crate::dtype::DType;
 use crate::prim::PrimKind;
-use crate::relax::{Binding, Block, Body, Call, CallTir, Expr, Function, If, Leaf, StructInfo, Var, leaf_vars};
+use crate::relax::{Binding, Block, Body, Call, CallTir, Expr, Function, If, Leaf, Loop, StructInfo, Var, leaf_vars};
 use crate::syntax::Dialect;
 use crate::syntax::literal::{Number, decode};
 use std::collections::BTreeSet;
@@ -142,6 +142,7 @@ impl Printer {
         let hide = match &b.value {
             Expr::CallTir(c) => c.inplace.is_empty() && c.out == *b.var.info(),
             Expr::CallDps { out, .. } => out == b.var.info(),
+            Expr::Loop(l) => *b.var.info() == StructInfo::Tuple(l.out.clone()),
             _ => false,
         };
         let annotation = if hide { String::new() } else { format!(": {}", self.sinfo(b.var.info())) };
@@ -265,6 +266,7 @@ impl Printer {
                 let (leaf, info) = (self.leaf(l), self.sinfo(info));
                 format!("R.match_cast({leaf}, {info})")
             }
+            Expr::Loop(l) => self.loop_call(l),
             // Bindings of these have a form of their own; see `binding`.
             Expr::If(i) => format!("R.tuple({})", self.leaf(&i.cond)),
             Expr::Function(_) => "R.tuple()".into(),
@@ -290,6 +292,19 @@ impl Printer {
             text.push_str(&format!(", tir_vars=R.shape([{}])", dims.join(", ")));
         }
         text + ")"
+    }
+
+    fn loop_call(&mut self, l: &Loop) -> String {
+        let body = self.leaf(&l.body);
+        let (captured, carried) = (self.leaves(&l.captured), self.leaves(&l.carried));
+        let mut text = format!("R.while_loop({body}, {}, {}", dps_args(&captured), dps_args(&carried));
+        for (word, leaf) in [("trip_count", &l.trip_count), ("cond", &l.cond)] {
+            if *leaf != Leaf::Absent {
+                text.push_str(&format!(", {word}={}", self.leaf(leaf)));
+            }
+        }
+        let infos: Vec<String> = l.out.iter().map(|s| self.sinfo(s)).collect();
+        text + &format!(", {}=[{}])", self.out_word(), infos.join(", "))
     }
 
     fn call(&mut self, c: &Call) -> String {

@@ -295,7 +295,9 @@ impl Reader<'_> {
         let Some(wanted) = type_argument(&text) else {
             let shown = text.replace('.', "::");
             let d = self.error(&types, format!("`{shown}` takes no types"));
-            return Err(d.help("types are for R::call_tir, R::call_dps_packed, R::call_packed and R::match_cast"));
+            return Err(d.help(
+                "types are for R::call_tir, R::call_dps_packed, R::call_packed, R::while_loop and R::match_cast",
+            ));
         };
         let at = self.span(&types);
         if text == "R.match_cast" {

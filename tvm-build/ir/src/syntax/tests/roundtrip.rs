@@ -122,6 +122,47 @@ class Module:
 }
 
 #[test]
+fn loops() {
+    same(
+        r#"
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def double(at: R.Prim(value="i"), x: R.Tensor(("m",), dtype="float32")) -> R.Tuple(R.Tensor((), dtype="bool"), R.Tensor(("m",), dtype="float32")):
+        i = T.int64()
+        m = T.int64()
+        with R.dataflow():
+            lv: R.Tensor((m,), dtype="float32") = R.add(x, x)
+            gv: R.Tuple(R.Tensor((), dtype="bool"), R.Tensor((m,), dtype="float32")) = R.const(True, "bool"), lv
+            R.output(gv)
+        return gv
+
+    @R.function
+    def main(x: R.Tensor(("n",), dtype="float32"), w: R.Tensor((3,), dtype="float32"), k: R.Tensor((), dtype="int64"), c: R.Tensor((), dtype="bool")) -> R.Tensor(("n", 3), dtype="float32"):
+        n = T.int64()
+        cls = Module
+        with R.dataflow():
+            lv = R.while_loop(cls.rows, (w, x), (w,), trip_count=R.prim_value(n), out_sinfo=[R.Tensor((3,), dtype="float32"), R.Tensor((n, 3), dtype="float32")])
+            lv1 = R.while_loop(cls.double, R.tuple(), (x,), cond=c, out_sinfo=[R.Tensor((n,), dtype="float32")])
+            lv2: R.Tuple(R.Object) = R.while_loop(cls.double, R.tuple(), (x,), trip_count=k, cond=R.const(True, "bool"), out_sinfo=[R.Tensor((n,), dtype="float32")])
+            gv: R.Tensor((n, 3), dtype="float32") = lv[1]
+            R.output(gv)
+        return gv
+
+    @R.function(private=True)
+    def rows(at: R.Prim(value="i"), w: R.Tensor((3,), dtype="float32"), x: R.Tensor(("m",), dtype="float32"), y: R.Tensor((3,), dtype="float32")) -> R.Tuple(R.Tensor((3,), dtype="float32"), R.Tensor((3,), dtype="float32")):
+        i = T.int64()
+        m = T.int64()
+        with R.dataflow():
+            lv: R.Tensor((3,), dtype="float32") = R.add(y, w)
+            gv: R.Tuple(R.Tensor((3,), dtype="float32"), R.Tensor((3,), dtype="float32")) = lv, y
+            R.output(gv)
+        return gv
+"#,
+    );
+}
+
+#[test]
 fn let_blocks() {
     // Today's dialect has no scoped let: only the tutorial's text is a fixed point.
     let text = r#"@T.prim_func

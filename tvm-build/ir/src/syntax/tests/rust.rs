@@ -46,6 +46,31 @@ fn every_form_survives() {
     }
 }
 
+#[test]
+fn loops_survive() {
+    let rust = through(
+        r#"
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def step(at: R.Prim(value="i"), x: R.Tensor(("m",), dtype="float32")) -> R.Tuple(R.Tensor((), dtype="bool"), R.Tensor(("m",), dtype="float32"), R.Tensor(("m",), dtype="float32")):
+        i = T.int64()
+        m = T.int64()
+        y = R.add(x, x)
+        return (R.const(True, "bool"), y, x)
+
+    @R.function
+    def main(x: R.Tensor(("n",), dtype="float32"), k: R.Tensor((), dtype="int64"), c: R.Tensor((), dtype="bool")) -> R.Object:
+        cls = Module
+        n = T.int64()
+        r = R.while_loop(cls.step, R.tuple(), (x,), trip_count=k, cond=c, out_sinfo=[R.Tensor((n,), dtype="float32"), R.Tensor(ndim=2, dtype="float32")])
+        return r
+"#,
+    );
+    assert!(rust.contains("R::while_loop::<R::Tensor<f32, n>, "), "{rust}");
+    assert!(rust.contains("(step, R::tuple(), (x,), trip_count = k, cond = c)"), "{rust}");
+}
+
 /// Two texts say the same.
 fn same(rust: &str, script: &str) {
     let (a, b) = (read(rust).unwrap_or_else(|e| panic!("{e}")), parse(script));

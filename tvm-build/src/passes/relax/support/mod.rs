@@ -140,6 +140,10 @@ pub(crate) fn is_impure(module: &IRModule, value: &Expr) -> bool {
             },
         },
         Expr::If(i) => body_impure(&i.then) || body_impure(&i.otherwise),
+        Expr::Loop(l) => match &l.body {
+            tvm_ir::relax::Leaf::Global(g) => !matches!(module.get(&g.0), Some(Func::Relax(f)) if f.pure),
+            _ => true,
+        },
         _ => false,
     }
 }

@@ -110,6 +110,10 @@ impl Mapper<'_> {
                     Expr::CallPacked { symbol, args, ret: ret.substitute(self.map), pure }
                 }
                 Expr::MatchCast(l, info) => Expr::MatchCast(l, info.substitute(self.map)),
+                Expr::Loop(mut l) => {
+                    l.out = l.out.iter().map(|info| info.substitute(self.map)).collect();
+                    Expr::Loop(l)
+                }
                 other => other,
             },
         };
@@ -181,6 +185,7 @@ impl Collector {
                         }
                         Expr::CallDps { out, .. } => self.info(out),
                         Expr::CallPacked { ret, .. } => self.info(ret),
+                        Expr::Loop(l) => l.out.iter().for_each(|info| self.info(info)),
                         Expr::MatchCast(_, info) => {
                             definable(info, &mut self.defined);
                             self.info(info);
