@@ -17,7 +17,7 @@ fn index(name: &str, n: i64) -> Leaf {
 /// Samples of the rows of this family.
 pub(super) fn samples(add: &mut Add<'_>) {
     let x = || of("x", &[3, 4], F);
-    for reduction in ["sum", "prod", "max", "min", "mean"] {
+    for reduction in ["sum", "prod", "max", "min", "mean", "log_sum_exp"] {
         let attrs = [("reduction", AttrValue::from(reduction))];
         add("collapse_to", vec![x(), shape(&[1, 4])], &attrs, &[1, 4], F);
     }
@@ -196,6 +196,10 @@ fn collapsed_axes() {
     sum("mean", &[1, 1, 4], &|i| (0..6).map(|k| x.at(&[k / 3, k % 3, i[2]])).sum::<f64>() / 6.0);
     sum("max", &[2, 3, 1], &|i| (0..4).map(|k| x.at(&[i[0], i[1], k])).fold(f64::MIN, f64::max));
     sum("min", &[2, 3, 4], &|i| x.at(i));
+    sum("log_sum_exp", &[2, 1, 4], &|i| (0..3).map(|k| x.at(&[i[0], k, i[2]]).exp()).sum::<f64>().ln());
+    let infinite = Array { shape: vec![2, 2], data: vec![f64::INFINITY, 1.0, f64::NEG_INFINITY, f64::NEG_INFINITY] };
+    let c = call("collapse_to", vec![of("x", &[2, 2], F), shape(&[2, 1])], &[("reduction", "log_sum_exp".into())]);
+    assert_eq!(eval(&c, &[infinite]).data, [f64::INFINITY, f64::NEG_INFINITY]);
 }
 
 #[test]

@@ -20,8 +20,6 @@ pub(super) static ROWS: &[Row] = &[
     ("CastLike", 15, cast_like),
     ("Constant", 1, constant_node),
     ("ConstantOfShape", 9, constant_of_shape),
-    ("Dropout", 7, dropout),
-    ("Dropout", 12, dropout_inputs),
     ("EyeLike", 9, eye_like),
     ("Range", 11, range),
     ("Shape", 1, shape),
@@ -151,33 +149,6 @@ fn constant_of_shape(cx: &mut OpCx<'_>) -> Outputs {
 }
 
 /// At inference the input passes through; there is no mask to give.
-fn dropout(cx: &mut OpCx<'_>) -> Outputs {
-    let x = cx.input(0, "data")?;
-    cx.node.float("ratio")?;
-    cx.refuse_output(1, "the mask of Dropout is not supported")?;
-    Ok(vec![x])
-}
-
-fn dropout_inputs(cx: &mut OpCx<'_>) -> Outputs {
-    let x = cx.input(0, "data")?;
-    cx.optional(1);
-    cx.node.int("seed")?;
-    if let Some(training) = cx.optional(2) {
-        let off = training.as_const().is_some_and(|c| c.data().iter().all(|&b| b == 0));
-        if !off {
-            return Err("Dropout in training mode is not supported; export the model for inference".into());
-        }
-    }
-    if cx.output_count() > 1 {
-        // Nothing is dropped: the mask is true everywhere.
-        let dims = cx.dims(&x, "data")?;
-        let yes = cx.scalar(1.0, DType::BOOL)?;
-        let mask = cx.call("broadcast_to", vec![yes, Value::shape(dims)], vec![])?;
-        return Ok(vec![x, mask]);
-    }
-    Ok(vec![x])
-}
-
 fn shape(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "data")?;
     let dims = cx.dims(&x, "data")?;
@@ -200,13 +171,28 @@ fn trilu(cx: &mut OpCx<'_>) -> Outputs {
     let upper = cx.node.flag_or("upper", true)?;
     let k = match cx.optional(1) {
         None => 0,
-        Some(k) => match cx.fixed_ints(&k, "k")?[..] {
-            [k] => k,
-            _ => return Err(Fail::from("k must be one integer")),
+        Some(k) => match k.fixed_ints().as_deref() {
+            Some([k]) => *k,
+            Some(_) => return Err(Fail::from("k must be one integer")),
+            None => return trilu_at_run_time(cx, &x, &k, upper),
         },
     };
     let op = if upper { "triu" } else { "tril" };
     Ok(vec![cx.call(op, vec![x, Leaf::Prim(PrimExpr::i64(k)).into()], vec![])?])
+}
+
+/// Keeps what is so many places to the right of the diagonal as `k` says, or further to the side.
+fn trilu_at_run_time(cx: &mut OpCx<'_>, x: &Value, k: &Value, upper: bool) -> Outputs {
+    let (dims, dtype) = (cx.dims(x, "input")?, cx.dtype(x, "input")?);
+    let [.., n, m] = &dims[..] else { return Err(format!("the input of shape {dims:?} is no matrix").into()) };
+    let count = |cx: &mut OpCx<'_>, n: &PrimExpr| cx.call("arange", vec![Leaf::Prim(n.clone()).into()], vec![]);
+    let (rows, columns) = (count(cx, n)?, count(cx, m)?);
+    let rows = cx.reshape(&rows, vec![n.clone(), PrimExpr::i64(1)])?;
+    let right = cx.apply("subtract", &[&columns, &rows])?;
+    let k = cx.reshape(k, Vec::new())?;
+    let kept = cx.apply(if upper { "greater_equal" } else { "less_equal" }, &[&right, &k])?;
+    let zero = cx.scalar(0.0, dtype)?;
+    Ok(vec![cx.apply("where", &[&kept, x, &zero])?])
 }
 
 pub(super) fn element_type(code: i64) -> Result<DType, Fail> {
@@ -247,6 +233,15 @@ fn range(cx: &mut OpCx<'_>) -> Outputs {
     let delta = number(cx, &delta, "delta")?;
     if delta.as_int() == Some(0) || delta.as_float() == Some(0.0) {
         return Err("delta is 0".into());
+    }
+    if let (Some(first), Some(limit), Some(step)) = (start.as_int(), limit.as_int(), delta.as_int()) {
+        // Lists of axes are made so.
+        let going = |at: &i64| if step > 0 { *at < limit } else { *at > limit };
+        let list: Vec<i64> =
+            std::iter::successors(Some(first), |at| at.checked_add(step)).take_while(going).take(65).collect();
+        if to == DType::I64 && list.len() <= 64 {
+            return Ok(vec![Value::ints(list.into_iter().map(PrimExpr::i64).collect())]);
+        }
     }
     let args = [start, limit, delta].map(|v| Leaf::Prim(v).into()).to_vec();
     Ok(vec![cx.call("arange", args, vec![("dtype", AttrValue::DType(to))])?])

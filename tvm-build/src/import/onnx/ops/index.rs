@@ -7,6 +7,7 @@ use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::Leaf;
 
 use super::shape::as_tensor;
+use super::slice::along;
 use super::{Row, ints};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
@@ -149,25 +150,57 @@ fn scatter_nd(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![cx.call("scatter_nd", vec![data, indices, updates], vec![("reduction", reduction)])?])
 }
 
-/// `values` holds what is off and what is on.
+/// `values` holds what is off and what is on. Indices out of range leave every element off.
 fn one_hot(cx: &mut OpCx<'_>) -> Outputs {
     let (indices, depth, values) = (cx.input(0, "indices")?, cx.input(1, "depth")?, cx.input(2, "values")?);
     let axis = cx.node.int_or("axis", -1)?;
-    let [depth] = cx.fixed_ints(&depth, "the depth")?[..] else { return Err("the depth must be one integer".into()) };
-    let constant = values.as_const().ok_or("the values must be constant")?;
-    let numbers = numbers_of(constant);
-    let Some([off, on]) = numbers.as_deref() else { return Err("the values must be two numbers".into()) };
-    let dtype = constant.dtype();
-    let prim = |v: f64| Value::Leaf(Leaf::Prim(PrimExpr::number(dtype, v)));
-    let (on, off) = (prim(*on), prim(*off));
-    // Indices out of range leave every element off: they are moved, and not checked.
-    let index_type = cx.dtype(&indices, "the indices")?;
-    let (zero, extent) = (cx.scalar(0.0, index_type)?, cx.scalar(depth as f64, index_type)?);
+    let whole = |cx: &mut OpCx<'_>, v: Value| -> Result<Value, Fail> {
+        let v = as_tensor(cx, v)?;
+        if cx.dtype(&v, "a number")? == DType::I64 {
+            return Ok(v);
+        }
+        cx.call("astype", vec![v], vec![("dtype", AttrValue::DType(DType::I64))])
+    };
+    let indices = whole(cx, indices)?;
+    let depth = match depth.as_const().and_then(numbers_of).as_deref() {
+        Some([depth]) => PrimExpr::i64(*depth as i64),
+        _ => {
+            let depth = whole(cx, depth)?;
+            cx.run_time_dims(&depth, 1)?.into_iter().next().ok_or("the depth must be one integer")?
+        }
+    };
+    if depth.as_int().is_some_and(|n| n < 0) {
+        return Err(format!("the depth cannot be {depth:?}").into());
+    }
+    let mut dims = cx.dims(&indices, "the indices")?;
+    let axis = cx.axis(axis, dims.len() + 1)?;
+    let extent = cx.emitter.materialize(std::slice::from_ref(&depth), true)?;
+    let zero = cx.scalar(0.0, DType::I64)?;
     let negative = cx.apply("less", &[&indices, &zero])?;
     let moved = cx.apply("add", &[&indices, &extent])?;
     let indices = cx.apply("where", &[&negative, &moved, &indices])?;
-    let attrs = vec![("depth", AttrValue::Int(depth)), ("axis", axis.into())];
-    Ok(vec![cx.call("one_hot", vec![indices, on, off], attrs)?])
+    let both = values.as_const().and_then(|c| Some((c.dtype(), numbers_of(c)?)));
+    if let (Some(depth @ 1..), Some((dtype, both))) = (depth.as_int(), both) {
+        let [off, on] = both[..] else { return Err("the values must be two numbers".into()) };
+        let prim = |v: f64| Value::Leaf(Leaf::Prim(PrimExpr::number(dtype, v)));
+        let attrs = vec![("depth", AttrValue::Int(depth)), ("axis", i64::try_from(axis).unwrap_or(i64::MAX).into())];
+        return Ok(vec![cx.call("one_hot", vec![indices, prim(on), prim(off)], attrs)?]);
+    }
+    if cx.length(&values, "the values")? != 2 {
+        return Err("the values must be two numbers".into());
+    }
+    let number = |cx: &mut OpCx<'_>, at: i64| -> Result<Value, Fail> {
+        let one = along(cx, &values, 0, at, at + 1)?;
+        cx.reshape(&one, Vec::new())
+    };
+    let (off, on) = (number(cx, 0)?, number(cx, 1)?);
+    let classes = cx.call("arange", vec![Leaf::Prim(depth.clone()).into()], vec![])?;
+    let trailing = std::iter::repeat_n(PrimExpr::i64(1), dims.len() - axis);
+    let classes = cx.reshape(&classes, std::iter::once(depth).chain(trailing).collect())?;
+    dims.insert(axis, PrimExpr::i64(1));
+    let indices = cx.reshape(&indices, dims)?;
+    let here = cx.apply("equal", &[&indices, &classes])?;
+    Ok(vec![cx.apply("where", &[&here, &on, &off])?])
 }
 
 fn top_k(cx: &mut OpCx<'_>) -> Outputs {

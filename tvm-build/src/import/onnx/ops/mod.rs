@@ -4,6 +4,7 @@ mod attention;
 mod binary;
 mod conv;
 mod create;
+mod dropout;
 mod einsum;
 mod index;
 mod ints;
@@ -42,6 +43,7 @@ static FILES: &[&[Row]] = &[
     binary::ROWS,
     conv::ROWS,
     create::ROWS,
+    dropout::ROWS,
     einsum::ROWS,
     index::ROWS,
     loss::ROWS,

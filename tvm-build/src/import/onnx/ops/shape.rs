@@ -2,6 +2,7 @@
 
 use tvm_ir::prim::{BinOp, PrimExpr};
 
+use super::slice::tuple;
 use super::{Row, ints};
 use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
 use crate::import::onnx::emit::Fail;
@@ -209,14 +210,46 @@ fn split_attribute(cx: &mut OpCx<'_>) -> Outputs {
 }
 
 fn split(cx: &mut OpCx<'_>) -> Outputs {
-    let sizes = cx.optional(1).map(|v| cx.fixed_ints(&v, "the sizes")).transpose()?;
+    let sizes = cx.optional(1);
     if let Some(count) = cx.node.int("num_outputs")? {
         let named = cx.node.node().outputs.len();
         if usize::try_from(count) != Ok(named) {
             return Err(format!("attribute 'num_outputs' is {count}, and the node has {named} outputs").into());
         }
     }
-    splitted(cx, sizes)
+    match sizes {
+        Some(sizes) if sizes.fixed_ints().is_none() => split_at_run_time(cx, &sizes),
+        sizes => {
+            let sizes = sizes.map(|v| cx.fixed_ints(&v, "the sizes")).transpose()?;
+            splitted(cx, sizes)
+        }
+    }
+}
+
+/// The sizes are checked at run time to make up the extent, so that the parts lie in the input.
+fn split_at_run_time(cx: &mut OpCx<'_>, sizes: &Value) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let given = cx.node.int_or("axis", 0)?;
+    let dims = cx.dims(&x, "input")?;
+    let axis = cx.axis(given, dims.len())?;
+    let (named, count) = (cx.node.node().outputs.len(), cx.length(sizes, "the sizes")?);
+    if count != named {
+        return Err(format!("{count} sizes do not fit {named} outputs").into());
+    }
+    let extents = cx.run_time_dims(sizes, count)?;
+    let sum = cx.call("sum", vec![sizes.clone()], vec![("keepdims", true.into())])?;
+    cx.run_time_dims_beside(&sum, &[Some(dims[axis].clone())])?;
+    let x = as_tensor(cx, x)?;
+    let mut parts = Vec::with_capacity(count);
+    let mut begin = PrimExpr::i64(0);
+    for extent in extents {
+        let end = PrimExpr::binary(BinOp::Add, begin.clone(), extent);
+        let axes = tuple(vec![PrimExpr::i64(i64::try_from(axis).unwrap_or(i64::MAX))]);
+        let args = vec![x.clone(), axes, tuple(vec![begin]), tuple(vec![end.clone()])];
+        parts.push(cx.call("strided_slice", args, vec![("assume_inbound", true.into())])?);
+        begin = end;
+    }
+    Ok(parts)
 }
 
 /// Without sizes the parts are equal, and the last one is smaller if it must be.

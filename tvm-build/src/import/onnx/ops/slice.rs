@@ -1,11 +1,12 @@
 //! Slices and padding.
 
+use tvm_ir::attrs::AttrValue;
 use tvm_ir::prim::{BinOp, PrimExpr};
 use tvm_ir::relax::Leaf;
 
 use super::shape::as_tensor;
 use super::{Row, ints};
-use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::{Value, numbers_of};
 
@@ -29,11 +30,49 @@ fn slice_attributes(cx: &mut OpCx<'_>) -> Outputs {
 fn slice(cx: &mut OpCx<'_>) -> Outputs {
     let (starts, ends) = (cx.input(1, "starts")?, cx.input(2, "ends")?);
     let (axes, steps) = (cx.optional(3), cx.optional(4));
-    let starts = cx.known_ints(&starts, "the starts")?;
-    let ends = cx.known_ints(&ends, "the ends")?;
-    let axes = axes.map(|v| cx.fixed_ints(&v, "the axes")).transpose()?;
-    let steps = steps.map(|v| cx.fixed_ints(&v, "the steps")).transpose()?;
-    sliced(cx, starts, ends, axes, steps)
+    let fixed = |v: &Option<Value>| v.as_ref().is_none_or(|v| v.fixed_ints().is_some());
+    match (starts.known_ints(), ends.known_ints()) {
+        (Some(starts), Some(ends)) if fixed(&axes) && fixed(&steps) => {
+            let axes = axes.map(|v| cx.fixed_ints(&v, "the axes")).transpose()?;
+            let steps = steps.map(|v| cx.fixed_ints(&v, "the steps")).transpose()?;
+            sliced(cx, starts, ends, axes, steps)
+        }
+        _ => sliced_at_run_time(cx, starts, ends, axes, steps),
+    }
+}
+
+/// An argument that may be left out.
+fn or_absent(value: Option<Value>) -> Value {
+    value.unwrap_or(Value::Leaf(Leaf::Absent))
+}
+
+fn sliced_at_run_time(
+    cx: &mut OpCx<'_>,
+    starts: Value,
+    ends: Value,
+    axes: Option<Value>,
+    steps: Option<Value>,
+) -> Outputs {
+    let x = cx.input(0, "data")?;
+    let dims = cx.dims(&x, "data")?;
+    let count = cx.length(&starts, "the starts")?;
+    let sliced = match &axes {
+        None if count > dims.len() => return Err(format!("{count} starts are given for {} axes", dims.len()).into()),
+        None => Some((0..count).collect()),
+        Some(axes) => axes.fixed_ints().map(|axes| cx.axes(&axes, dims.len())).transpose()?,
+    };
+    let extents = cx.emitter.materialize(&dims, false)?;
+    let ranges = cx.call("slice_ranges", vec![extents, starts, ends, or_absent(axes), or_absent(steps)], vec![])?;
+    let [begin, strides, extent] = &cx.emitter.fields(&ranges)?[..] else {
+        return Err("R.slice_ranges does not give three vectors".into());
+    };
+    let whole = |a: usize| sliced.as_ref().is_some_and(|sliced: &Vec<usize>| !sliced.contains(&a));
+    let known: Vec<_> = dims.iter().enumerate().map(|(a, d)| whole(a).then(|| d.clone())).collect();
+    let shape = cx.run_time_dims_beside(extent, &known)?;
+    let x = as_tensor(cx, x)?;
+    let args = vec![x, begin.clone(), strides.clone(), Value::shape(shape)];
+    let axes = sliced.map_or(AttrValue::None, |sliced| axes_attr(&sliced));
+    Ok(vec![cx.call("dynamic_slice", args, vec![("axes", axes)])?])
 }
 
 fn sliced(
@@ -80,17 +119,11 @@ fn sliced(
 }
 
 /// A start or end within `extent`. Numbers are clamped where the extent is a number; an end before the first
-/// element, which only a negative step has, is written as `-extent - 1`.
+/// element, which only a negative step has, is written as `-extent - 1`. Beside symbols `R.strided_slice` clamps.
 fn bound(value: &PrimExpr, extent: &PrimExpr, step: i64, start: bool) -> PrimExpr {
     let Some(at) = value.as_int() else { return value.clone() };
     let Some(n) = extent.as_int() else {
-        return if at < 0 {
-            PrimExpr::binary(BinOp::Add, extent.clone(), PrimExpr::i64(at))
-        } else if at >= i64::from(i32::MAX) {
-            extent.clone()
-        } else {
-            value.clone()
-        };
+        return if at >= i64::from(i32::MAX) { extent.clone() } else { value.clone() };
     };
     let at = if at < 0 { at.saturating_add(n) } else { at };
     PrimExpr::i64(match (step > 0, start) {
@@ -124,31 +157,69 @@ fn pad_attributes(cx: &mut OpCx<'_>) -> Outputs {
 
 fn pad(cx: &mut OpCx<'_>) -> Outputs {
     let pads = cx.input(1, "pads")?;
-    let pads = cx.fixed_ints(&pads, "the pads")?;
-    let value = match cx.optional(2) {
-        None => 0.0,
-        Some(value) => {
-            let numbers = value.as_const().and_then(numbers_of);
-            match numbers.as_deref() {
-                Some([value]) => *value,
-                _ => return Err("the value must be one constant number".into()),
-            }
-        }
+    let (value, axes) = (cx.optional(2), cx.optional(3));
+    let number = match &value {
+        None => Some(0.0),
+        Some(value) => match value.as_const().and_then(numbers_of).as_deref() {
+            Some([number]) => Some(*number),
+            _ => None,
+        },
     };
-    let axes = cx.optional(3).map(|v| cx.fixed_ints(&v, "the axes")).transpose()?;
-    padded(cx, &pads, axes, value)
+    let fixed_axes = axes.as_ref().map(Value::fixed_ints);
+    match (pads.fixed_ints(), fixed_axes, number) {
+        (Some(pads), None, Some(number)) => padded(cx, &pads, None, number),
+        (Some(pads), Some(Some(axes)), Some(number)) => padded(cx, &pads, Some(axes), number),
+        _ => padded_at_run_time(cx, pads, axes, value),
+    }
+}
+
+fn padded_at_run_time(cx: &mut OpCx<'_>, pads: Value, axes: Option<Value>, value: Option<Value>) -> Outputs {
+    let x = cx.input(0, "data")?;
+    let mode = pad_mode(cx)?;
+    let (dims, dtype) = (cx.dims(&x, "data")?, cx.dtype(&x, "data")?);
+    let count = cx.length(&pads, "the pads")?;
+    let named = axes.as_ref().map_or(Ok(dims.len()), |axes| cx.length(axes, "the axes"))?;
+    if count != 2 * named {
+        return Err(format!("{count} pads do not fit {named} axes").into());
+    }
+    let value = match value {
+        Some(value) => cx.reshape(&value, Vec::new())?,
+        None => cx.scalar(0.0, dtype)?,
+    };
+    let half = i64::try_from(named).unwrap_or(i64::MAX);
+    let pads = as_tensor(cx, pads)?;
+    let (before, after) = (along(cx, &pads, 0, 0, half)?, along(cx, &pads, 0, half, 2 * half)?);
+    let listed = match &axes {
+        None => Some((0..dims.len()).collect()),
+        Some(axes) => axes.fixed_ints().map(|axes| cx.axes(&axes, dims.len())).transpose()?,
+    };
+    let extents = cx.emitter.materialize(&dims, false)?;
+    let all = cx.call("padded_extents", vec![extents, before, after, or_absent(axes)], vec![])?;
+    let [before, after, extent] = &cx.emitter.fields(&all)?[..] else {
+        return Err("R.padded_extents does not give three vectors".into());
+    };
+    let whole = |a: usize| listed.as_ref().is_some_and(|listed: &Vec<usize>| !listed.contains(&a));
+    let known: Vec<_> = dims.iter().enumerate().map(|(a, d)| whole(a).then(|| d.clone())).collect();
+    let shape = cx.run_time_dims_beside(extent, &known)?;
+    let args = vec![x, before.clone(), after.clone(), value, Value::shape(shape)];
+    Ok(vec![cx.call("dynamic_pad", args, vec![("pad_mode", mode.into())])?])
+}
+
+/// The mode as `R.nn.pad` calls it.
+fn pad_mode(cx: &OpCx<'_>) -> Result<&'static str, Fail> {
+    Ok(match cx.node.string_or("mode", "constant")? {
+        "constant" => "constant",
+        "reflect" => "reflect",
+        "edge" => "replicate",
+        "wrap" => "circular",
+        other => return Err(format!("attribute 'mode' cannot be '{other}'").into()),
+    })
 }
 
 /// Negative pads crop.
 fn padded(cx: &mut OpCx<'_>, pads: &[i64], axes: Option<Vec<i64>>, value: f64) -> Outputs {
     let mut x = cx.input(0, "data")?;
-    let mode = cx.node.string_or("mode", "constant")?;
-    let mode = match mode {
-        "constant" | "reflect" => mode,
-        "edge" => "replicate",
-        "wrap" => "circular",
-        other => return Err(format!("attribute 'mode' cannot be '{other}'").into()),
-    };
+    let mode = pad_mode(cx)?;
     let rank = cx.rank(&x, "data")?;
     let axes = axes.map_or_else(|| Ok((0..rank).collect()), |axes| cx.axes(&axes, rank))?;
     if pads.len() != 2 * axes.len() || pads.iter().any(|p| p.unsigned_abs() > 1 << 31) {

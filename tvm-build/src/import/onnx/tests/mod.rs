@@ -5,3 +5,4 @@ mod files;
 pub(super) mod make;
 mod neural;
 mod ops;
+mod runtime;

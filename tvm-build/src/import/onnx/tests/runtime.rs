@@ -1,0 +1,129 @@
+//! Parameters given at run time give what constant ones do.
+
+use tvm_ir::dtype::DType;
+use tvm_ir::interp::TensorBuf;
+use tvm_ir::interp::relax::{Value, run_function};
+
+use super::make::*;
+use crate::import::onnx::proto::NodeProto;
+
+/// The results of a model of one node on `x`, a tensor of 0, 1, 2, …, whose other inputs are these lists: as initializers
+/// or as inputs of the model.
+fn results(
+    opset: i64,
+    x: &[i64],
+    node: &NodeProto,
+    lists: &[(&str, &[i64])],
+    given: bool,
+) -> Result<Vec<TensorBuf>, String> {
+    let constants = if given { vec![] } else { lists.iter().map(|(name, values)| list(name, values)).collect() };
+    let dims = x.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    let mut model = model(opset, &dims, constants, vec![node.clone()]);
+    let graph = model.graph.as_mut().unwrap();
+    graph.output = node.output.iter().map(|name| value(name, "")).collect();
+    for output in &mut graph.output {
+        output.r#type = None;
+    }
+    let count = x.iter().product::<i64>();
+    let data: Vec<f64> = (0..count).map(|v| v as f64).collect();
+    let mut args = vec![Value::tensor(TensorBuf::from_f64(DType::F32, x, &data).unwrap())];
+    if given {
+        for (name, values) in lists {
+            let length = values.len() as i64;
+            graph.input.push(int_value(name, &length.to_string()));
+            args.push(Value::tensor(TensorBuf::from_i64(DType::I64, &[length], values).unwrap()));
+        }
+    }
+    let module = import(&model)?;
+    let result = run_function(&module, "main", &args).map_err(|e| e.to_string())?;
+    Ok(match &result {
+        Value::Tuple(fields) => fields.iter().map(|f| f.as_tensor().unwrap()).collect(),
+        one => vec![one.as_tensor().unwrap()],
+    })
+}
+
+#[track_caller]
+fn same(opset: i64, x: &[i64], node: NodeProto, lists: &[(&str, &[i64])]) {
+    let fixed = results(opset, x, &node, lists, false).unwrap();
+    let given = results(opset, x, &node, lists, true).unwrap();
+    assert_eq!(fixed.len(), given.len());
+    for (a, b) in fixed.iter().zip(&given) {
+        assert_eq!((&a.shape, a.to_f64()), (&b.shape, b.to_f64()), "{} {lists:?}", node.op_type);
+    }
+}
+
+#[track_caller]
+fn fails(opset: i64, x: &[i64], node: NodeProto, lists: &[(&str, &[i64])], want: &str) {
+    let error = results(opset, x, &node, lists, true).unwrap_err();
+    assert!(error.contains(want), "{error}");
+}
+
+#[test]
+fn reductions() {
+    let kinds = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"];
+    for kind in kinds {
+        for (keepdims, axes) in
+            [(1, &[1][..]), (0, &[-1]), (1, &[0, -2]), (0, &[2, 0]), (0, &[1, 2]), (0, &[]), (1, &[])]
+        {
+            let node = node(&format!("Reduce{kind}"), &["x", "a"], &["y"]).int("keepdims", keepdims);
+            same(18, &[2, 3, 4, 1], node.clone(), &[("a", axes)]);
+            same(18, &[2, 3, 4, 1], node.int("noop_with_empty_axes", 1), &[("a", axes)]);
+        }
+    }
+    let sum = || node("ReduceSum", &["x", "a"], &["y"]);
+    fails(13, &[2, 3], sum(), &[("a", &[2])], "an axis is out of range");
+    fails(13, &[2, 3, 4], sum(), &[("a", &[1, -2])], "an axis is given twice");
+}
+
+#[test]
+fn slices() {
+    let slice = || node("Slice", &["x", "s", "e", "a", "t"], &["y"]);
+    for (s, e, a, t) in [
+        (&[1, 0][..], &[3, 4][..], &[0, 1][..], &[1, 2][..]),
+        (&[-100, 10], &[i64::MAX, 1], &[1, -2], &[3, -1]),
+        (&[4], &[i64::MIN], &[1], &[-2]),
+        (&[2], &[1], &[0], &[1]),
+    ] {
+        same(13, &[4, 5], slice(), &[("s", s), ("e", e), ("a", a), ("t", t)]);
+    }
+    let short = node("Slice", &["x", "s", "e"], &["y"]);
+    same(13, &[4, 5], short, &[("s", &[1]), ("e", &[-1])]);
+    fails(13, &[4], slice(), &[("s", &[0]), ("e", &[1]), ("a", &[0]), ("t", &[0])], "a step is 0");
+}
+
+#[test]
+fn pads() {
+    for mode in ["constant", "reflect", "edge", "wrap"] {
+        let pad = node("Pad", &["x", "p"], &["y"]).string("mode", mode);
+        same(19, &[3, 4], pad.clone(), &[("p", &[1, 0, 2, 3])]);
+        same(19, &[3, 4], pad, &[("p", &[-1, 2, 0, -1])]);
+        let along = node("Pad", &["x", "p", "", "a"], &["y"]).string("mode", mode);
+        same(19, &[3, 4], along, &[("p", &[2, -1]), ("a", &[-1])]);
+    }
+    fails(19, &[3], node("Pad", &["x", "p"], &["y"]), &[("p", &[-2, -2])], "");
+}
+
+#[test]
+fn parts() {
+    let split = node("Split", &["x", "s"], &["p", "q", "r"]).int("axis", 1);
+    same(13, &[2, 6], split.clone(), &[("s", &[1, 0, 5])]);
+    fails(13, &[2, 6], split.clone(), &[("s", &[1, 1, 1])], "");
+    fails(13, &[2, 6], split, &[("s", &[7, -1, 0])], "");
+}
+
+#[test]
+fn triangles_and_scans() {
+    for upper in [0, 1] {
+        for k in [-1, 0, 2] {
+            same(14, &[2, 3, 4], node("Trilu", &["x", "k"], &["y"]).int("upper", upper), &[("k", &[k])]);
+        }
+    }
+    for op in ["CumSum", "CumProd"] {
+        for (exclusive, reverse) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            let scan = node(op, &["x", "a"], &["y"]).int("exclusive", exclusive).int("reverse", reverse);
+            same(26, &[2, 3, 4], scan.clone(), &[("a", &[1])]);
+            same(26, &[2, 3, 4], scan, &[("a", &[-3])]);
+        }
+    }
+    fails(14, &[2, 3], node("CumSum", &["x", "a"], &["y"]), &[("a", &[2])], "the axis is out of range");
+}
