@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a build script speaks to cargo on its standard output")]
 
 use crate::compile::{Artifacts, Options, compile_module};
+use crate::dims::{self, DimBounds};
 use crate::model::{self, Model};
 use crate::pass::Step;
 use crate::rust_source;
@@ -10,6 +11,7 @@ use crate::toolchain::{Toolchain, isa_levels};
 use crate::vm::rust::{self, RustOptions, WeightSource};
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
@@ -36,6 +38,7 @@ pub struct Build {
     pipeline: Option<Vec<Step>>,
     without_heap: bool,
     ndarray: bool,
+    bounds: DimBounds,
 }
 
 enum Source {
@@ -121,6 +124,16 @@ impl Build {
         self
     }
 
+    /// The range of a symbolic dimension of the models' inputs: `.bound("batch", 1..=8)`. Memory is planned for it, and a
+    /// call with another extent is an error. A range of one number makes the dimension that number in the compiled code.
+    ///
+    /// Errors of [`Build::compile`]: no model has a dimension of this name; the range is empty or begins below 0.
+    #[must_use]
+    pub fn bound(mut self, name: impl Into<String>, range: RangeInclusive<i64>) -> Build {
+        self.bounds.insert(name.into(), range);
+        self
+    }
+
     /// Runs these passes instead of the pipeline `default`; see [`crate::pipeline`].
     #[must_use]
     pub fn pipeline(mut self, steps: Vec<Step>) -> Build {
@@ -183,7 +196,8 @@ impl Build {
         let targets = self.targets(&toolchain)?;
         let package = package_hash();
         let mut names = BTreeSet::new();
-        for (name, source) in self.models {
+        let mut symbols = Vec::new();
+        for (name, source) in std::mem::take(&mut self.models) {
             if !names.insert(name.clone()) {
                 diags.push(Diag::error(Span::NONE, format!("two models are named `{name}`")));
                 continue;
@@ -208,7 +222,9 @@ impl Build {
                 options.pipeline.clone_from(steps);
             }
             let form = Form { heap: !self.without_heap, ndarray: self.ndarray };
-            let done = model.and_then(|model| {
+            let done = model.and_then(|mut model| {
+                symbols.extend(dims::symbols(&model.module));
+                self.bounds.apply(&mut model.module)?;
                 for file in model.files.iter().skip(1) {
                     cargo(&format!("cargo::rerun-if-changed={}", file.display()));
                 }
@@ -219,6 +235,7 @@ impl Build {
                 diags.extend(Diags(found.0.into_iter().map(|d| d.note(format!("in the model `{name}`"))).collect()));
             }
         }
+        diags.extend(self.bounds.unknown(&symbols));
         diags.into_result(())
     }
 

@@ -3,6 +3,7 @@
 pub mod build;
 pub mod codegen;
 pub mod compile;
+pub mod dims;
 #[cfg(feature = "cli")]
 pub mod host;
 pub mod import;

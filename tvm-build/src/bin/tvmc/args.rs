@@ -1,7 +1,9 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use tvm_build::dims::DimBounds;
 
 /// Compiles models to native code ahead of time.
 ///
@@ -40,6 +42,9 @@ pub enum Command {
 pub struct ModelArgs {
     /// An .onnx file, or TVMScript text (.py, .tvm; `-` for standard input)
     pub model: PathBuf,
+    /// A symbolic dimension's number or range, as batch=4 or batch=1..8; may be given several times
+    #[arg(long = "bound", value_name = "NAME=RANGE", value_parser = DimBounds::parse)]
+    pub bounds: Vec<(String, RangeInclusive<i64>)>,
 }
 
 /// What to compile for.

@@ -4,6 +4,7 @@ use crate::args::{ModelArgs, TargetArgs};
 use std::io::IsTerminal;
 use std::time::Instant;
 use tvm_build::compile::{Options, compile_module};
+use tvm_build::dims::{self, DimBounds};
 use tvm_build::host::HostModule;
 use tvm_build::{model, toolchain};
 use tvm_ir::diag::{Diag, Diags};
@@ -71,7 +72,12 @@ impl Session {
     pub fn load(&mut self, args: &ModelArgs) -> Result<IRModule, Failure> {
         self.progress(&format!("reading {}", args.model.display()));
         let loaded = model::load(&args.model, &mut self.sources);
-        self.check(loaded)
+        let mut module = self.check(loaded)?;
+        let mut bounds = DimBounds::default();
+        args.bounds.iter().for_each(|(name, range)| bounds.insert(name.as_str(), range.clone()));
+        self.check(bounds.unknown(&dims::symbols(&module)).into_result(()))?;
+        self.check(bounds.apply(&mut module))?;
+        Ok(module)
     }
 
     /// Reads a model, compiles it for this machine and loads it.

@@ -2,6 +2,7 @@
 
 mod annotate_tir_op_pattern;
 mod bind_params;
+mod bind_symbolic_vars;
 mod call_tir_rewrite;
 mod canonicalize_bindings;
 mod convert_to_dataflow;
@@ -20,6 +21,7 @@ mod tests;
 mod to_non_dataflow;
 
 pub use bind_params::bind_params;
+pub use bind_symbolic_vars::{bind_symbolic_vars, symbolic_vars, unknown_symbol};
 
 use crate::pass::Pass;
 
