@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs ONNX's own node cases and compares with not_passing.tsv; TVM_BLESS=1 rewrites that list.
+# Runs ONNX's own node cases and compares with not_passing.tsv, then tries every operator with every element type and
+# compares with the table of the documentation. TVM_BLESS=1 rewrites list and table.
 # Skipped, and said so, when ONNX's package cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -18,3 +19,16 @@ if [ ! -f "$cases/written" ]; then
 fi
 cargo build -q -p tvm-build --features cli --bin tvmc
 target/debug/tvmc onnx-suite "$cases" --cache target/onnx-cache --expected tests/onnx/not_passing.tsv
+
+probes=target/onnx-probes
+table=tvm-build/src/import/onnx/support.md
+[ -d "$probes" ] || "$venv/bin/python" tests/onnx/support.py probes "$cases" "$probes"
+target/debug/tvmc onnx-suite "$probes" --check --json "$probes.json" >/dev/null || true
+"$venv/bin/python" tests/onnx/support.py table "$probes.json" "$probes.md"
+if [ -n "${TVM_BLESS:-}" ]; then
+  cp "$probes.md" "$table"
+elif ! diff -u "$table" "$probes.md"; then
+  echo "error: $table is not true any more; TVM_BLESS=1 tests/onnx/run.sh writes it anew" >&2
+  exit 1
+fi
+echo "the table of supported operators is true"

@@ -179,6 +179,9 @@ pub struct SuiteArgs {
     /// Fill memory that is no longer in use, so that a read of it shows
     #[arg(long)]
     pub poison: bool,
+    /// Only import and compile to C, for cases without values: what `check` does
+    #[arg(long, conflicts_with = "bind_inputs")]
+    pub check: bool,
     /// List of the cases that do not pass, a line each: name, tab, reason. The run succeeds if it agrees. With
     /// TVM_BLESS=1 in the environment the file is rewritten
     #[arg(long, value_name = "FILE")]
@@ -200,6 +203,9 @@ pub struct CaseArgs {
     /// Compile for values of inputs where a model cannot be compiled for all
     #[arg(long)]
     pub bind_inputs: bool,
+    /// Only import and compile to C
+    #[arg(long)]
+    pub check: bool,
     /// Keep compiled kernels in this folder
     #[arg(long)]
     pub cache: Option<PathBuf>,

@@ -4,6 +4,10 @@
 //! `proto` decodes them without copying weights, `read` checks names, types and order and gives a `graph`, and
 //! `convert` makes Relax of it with the converters of `ops`, a file a family. A converter reads its node through
 //! `cx`; what it does not read is an error.
+//!
+//! # Supported operators
+//!
+#![doc = include_str!("support.md")]
 
 use std::path::{Path, PathBuf};
 

@@ -26,7 +26,7 @@ pub fn run(args: &CaseArgs) -> Result<(), Failure> {
     let scratch = Scratch::new().map_err(|e| Failure::Model(format!("error: no temporary folder: {e}")))?;
     let mut case =
         Case { dir: &args.dir, options: &options, folder: scratch.path(), cache: args.cache.clone(), modules: 0 };
-    let mut outcome = case.outcome(Bind::Overrides);
+    let mut outcome = if args.check { case.check() } else { case.outcome(Bind::Overrides) };
     if args.bind_inputs {
         for bind in [Bind::Integers, Bind::Small] {
             if !outcome.refused() {
@@ -99,6 +99,14 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
+    /// Imports the model and makes C of it.
+    fn check(&self) -> Outcome {
+        let path = self.dir.join("model.onnx");
+        let loaded = onnx::load(&path, &Limits::default(), &mut SourceMap::default()).map_err(fail(Stage::Import));
+        let made = loaded.and_then(|l| compile_module(l.module, self.options).map_err(fail(Stage::Compile)));
+        made.map_or_else(|outcome| outcome, |_| Outcome::passed(0))
+    }
+
     fn outcome(&mut self, bind: Bind) -> Outcome {
         match self.run(bind) {
             Ok(bound) => Outcome::passed(bound),

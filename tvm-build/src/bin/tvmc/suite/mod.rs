@@ -135,6 +135,9 @@ fn run_case(program: &Path, dir: &Path, args: &SuiteArgs) -> Outcome {
     if args.bind_inputs {
         command.arg("--bind-inputs");
     }
+    if args.check {
+        command.arg("--check");
+    }
     if let Some(cache) = &args.cache {
         command.arg("--cache").arg(cache);
     }
