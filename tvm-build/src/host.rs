@@ -4,7 +4,7 @@
 
 use crate::compile::Artifacts;
 use crate::toolchain::Toolchain;
-use crate::vm::{Entry, EntryKind};
+use crate::vm::{Entry, EntryKind, EntryOut, OutShape};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tvm_ir::arith::Analyzer;
@@ -12,7 +12,10 @@ use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::prim::{PrimExpr, Var, substitute};
 use tvm_ir::span::Span;
 use tvm_runtime::host::{HostStorage, HostTensor, Session, load_kernels};
-use tvm_runtime::{Arg, KernelTable};
+use tvm_runtime::{Arg, Error, KernelTable, Value};
+
+/// The largest arena that a call may ask for.
+const MAX_ARENA: usize = isize::MAX as usize / 4;
 
 /// Makes a prepared call; see [`HostModule::repeat`].
 pub type Call<'a> = dyn FnMut() -> Result<(), Diag> + 'a;
@@ -68,7 +71,8 @@ impl HostModule {
     }
 
     /// Prepares a call, then hands `body` a closure that makes it, as often as wanted; each call writes the outputs anew
-    /// and allocates nothing.
+    /// and allocates nothing, but for tensors whose size depends on data and has no bound. What calls return is copied
+    /// after the last one.
     pub fn repeat(
         &mut self,
         name: &str,
@@ -104,12 +108,30 @@ impl HostModule {
         let function = self.functions.get(entry.function).ok_or_else(|| error(format!("{name} is not compiled")))?;
         let mut storage = HostStorage::new(function);
         let session = &mut self.session;
-        body(&mut || match session.call(entry.function, &args, &mut storage) {
-            Ok(_) => Ok(()),
-            Err(e) => Err(error(format!("{name}: {e}"))),
+        let mut last = Value::None;
+        body(&mut || loop {
+            match session.call(entry.function, &args, &mut storage) {
+                Ok(value) => {
+                    last = value;
+                    return Ok(());
+                }
+                // A function that is called with shapes which nothing tells before.
+                Err(Error::ArenaTooSmall { needed, available }) if needed > available && needed <= MAX_ARENA => {
+                    session.reserve(needed);
+                }
+                Err(e) => return Err(error(format!("{name}: {e}"))),
+            }
         })?;
+        // SAFETY: the last call gave it with this storage; its arguments are still borrowed.
+        let mut returned = unsafe { session.returned(last, &storage) }.into_iter();
         drop(args);
-        Ok(outputs)
+        let mut given = outputs.into_iter();
+        let next = |out: &EntryOut| match out.shape {
+            OutShape::Given(_) => given.next(),
+            OutShape::Returned(_) => returned.next(),
+        };
+        let all: Option<Vec<HostTensor>> = entry.outs.iter().map(next).collect();
+        all.ok_or_else(|| error(format!("{name} returned fewer tensors than it says")))
     }
 }
 
@@ -141,8 +163,9 @@ fn output_tensors(entry: &Entry, symbols: &BTreeMap<Var, PrimExpr>) -> Result<Ve
     entry
         .outs
         .iter()
-        .map(|out| {
-            let shape = out.dims.iter().map(|d| value(d, symbols)).collect::<Result<Vec<_>, _>>()?;
+        .filter_map(|out| Some((out, out.dims()?)))
+        .map(|(out, dims)| {
+            let shape = dims.iter().map(|d| value(d, symbols)).collect::<Result<Vec<_>, _>>()?;
             HostTensor::zeroed(out.dtype, &shape).ok_or_else(|| error(format!("{} has no shape {shape:?}", out.name)))
         })
         .collect()

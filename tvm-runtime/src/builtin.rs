@@ -63,6 +63,13 @@ builtins! {
     SHAPE_TO_TENSOR "shape_to_tensor" (shape, tensor) shape_to_tensor;
     /// A tensor at a byte offset in the function's part of the arena, which must have room.
     ALLOC_TENSOR "alloc_tensor" (offset, shape, dtype) alloc_tensor;
+    /// A tensor in the overflow store, for a size that has no bound; `tensor` and `symbol` are names for errors.
+    ALLOC_OVERFLOW "alloc_overflow" (shape, dtype, tensor, symbol) alloc_overflow;
+    /// A copy of a tensor in the overflow store; as `alloc_overflow`.
+    CLONE_TENSOR "clone_tensor" (value, tensor, symbol) clone_tensor;
+    /// Ends the use of a tensor in the overflow store, whose memory is given to others from then on; no value, and
+    /// without effect on tensors that lie elsewhere.
+    FREE_OVERFLOW "free_overflow" (tensor) free_overflow;
     /// The same elements in another shape with the same number of elements.
     RESHAPE "reshape" (tensor, shape) reshape;
     /// A part of a tensor's elements, from the byte `offset` on, as another tensor.
@@ -177,6 +184,41 @@ fn alloc_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (offset, shape, dtype) = (f.int(arg(a, 0))?, f.shape(arg(a, 1))?, f.dtype(arg(a, 2))?);
     let bytes = f.elements(shape)?.checked_mul(dtype.bytes());
     Ok(Value::Tensor(TensorRef { data: f.arena_bytes(offset, bytes)?, shape, dtype }))
+}
+
+fn name(f: &Frame<'_>, operand: Operand) -> Result<&'static str, Fail> {
+    match f.constant(operand)? {
+        Constant::Param(param) => Ok(param.name),
+        _ => Err(f.malformed("a builtin's operand must be a name")),
+    }
+}
+
+fn overflow(f: &mut Frame<'_>, shape: ShapeRef, dtype: DType, names: [Operand; 2]) -> Result<TensorRef, Fail> {
+    let (tensor, symbol) = (name(f, names[0])?, name(f, names[1])?);
+    let bytes = f.elements(shape)?.checked_mul(dtype.bytes()).unwrap_or(usize::MAX);
+    match f.overflow.take(bytes) {
+        Some(data) => Ok(TensorRef { data, shape, dtype }),
+        None if cfg!(feature = "alloc") => Err(f.fail(Error::OutOfMemory { tensor, symbol, bytes })),
+        None => Err(f.fail(Error::Unbounded { tensor, symbol })),
+    }
+}
+
+fn alloc_overflow(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (shape, dtype) = (f.shape(arg(a, 0))?, f.dtype(arg(a, 1))?);
+    overflow(f, shape, dtype, [arg(a, 2), arg(a, 3)]).map(Value::Tensor)
+}
+
+fn clone_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let from = f.tensor(arg(a, 0))?;
+    let to = overflow(f, from.shape, from.dtype, [arg(a, 1), arg(a, 2)])?;
+    f.copy_elements(from, to)?;
+    Ok(Value::Tensor(to))
+}
+
+fn free_overflow(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let tensor = f.tensor(arg(a, 0))?;
+    f.overflow.give_back(tensor.data);
+    Ok(Value::None)
 }
 
 fn reshape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {

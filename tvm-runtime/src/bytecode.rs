@@ -37,8 +37,8 @@ pub enum Callee {
     /// A function of the runtime.
     Builtin(&'static Builtin),
     /// A function of the program with a smaller index than the calling one. Operands are its
-    /// parameters, then its outputs. What it returns may not be a shape, or a tensor with a shape,
-    /// that it made itself.
+    /// parameters, then its outputs. Where it returns shapes that it made itself, or tensors with such shapes,
+    /// an `Imm` follows: the place in the caller's heap to which their extents are copied, one after the other.
     Function(u16),
     /// A function of the user's program.
     Extern(u16),

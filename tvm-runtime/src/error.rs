@@ -44,6 +44,10 @@ pub enum Error {
     NotContiguous { argument: &'static str },
     /// The arena holds fewer bytes than the call needs.
     ArenaTooSmall { needed: usize, available: usize },
+    /// The size of a tensor depends on data, has no upper bound, and there is no heap (feature `alloc`).
+    Unbounded { tensor: &'static str, symbol: &'static str },
+    /// There is no memory for a tensor whose size depends on data.
+    OutOfMemory { tensor: &'static str, symbol: &'static str, bytes: usize },
     /// The weights are shorter than the program's, or not aligned.
     BadWeights { needed: usize, available: usize },
     /// The storage given to the call is smaller than [`crate::Function::frame`].
@@ -96,6 +100,16 @@ impl fmt::Display for Error {
             }
             Error::ArenaTooSmall { needed, available } => {
                 write!(f, "the call needs an arena of {needed} bytes, {available} are available")
+            }
+            Error::Unbounded { tensor, symbol } => {
+                write!(
+                    f,
+                    "the size of `{tensor}` depends on {symbol}, which has no upper bound: state one in the function's \
+                     attribute tir_var_upper_bound or with R.at_most, or enable the feature `alloc` of tvm-runtime"
+                )
+            }
+            Error::OutOfMemory { tensor, symbol, bytes } => {
+                write!(f, "there is no memory for the {bytes} bytes of `{tensor}`, whose size depends on {symbol}")
             }
             Error::BadWeights { needed, available } => {
                 write!(f, "the program needs {needed} bytes of weights at a 64-byte boundary, {available} were given")

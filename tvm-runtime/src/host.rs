@@ -178,6 +178,36 @@ impl Session {
         self.state.enter(function, args, &mut storage.registers, &mut storage.ints, &mut storage.pointers)
     }
 
+    /// Copies of the tensors that a call returned, in order.
+    ///
+    /// # Safety
+    ///
+    /// `value` is what the last call, made with this storage, returned, and its arguments are still there.
+    pub unsafe fn returned(&self, value: Value, storage: &HostStorage) -> Vec<HostTensor> {
+        let values = match value {
+            Value::Tuple { first, len } => {
+                storage.registers.get(first.into()..first.saturating_add(len).into()).unwrap_or_default()
+            }
+            ref one => core::slice::from_ref(one),
+        };
+        let copy = |value: &Value| {
+            let Value::Tensor(tensor) = value else { return None };
+            // SAFETY: the arguments, the state's memory and the storage are as the call left them.
+            let dims = unsafe { tensor.shape().dims() };
+            let mut copy = HostTensor::zeroed(tensor.dtype(), dims)?;
+            let bytes = copy.data.as_mut_slice();
+            // SAFETY: the tensor holds as many bytes; the copy is new memory.
+            unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(tensor.as_ptr(), bytes.len()) };
+            Some(copy)
+        };
+        values.iter().filter_map(copy).collect()
+    }
+
+    /// Bytes on the heap beyond the arena; see [`State::overflow_bytes`].
+    pub fn overflow_bytes(&self) -> usize {
+        self.state.overflow_bytes()
+    }
+
     /// Makes the arena at least this large.
     pub fn reserve(&mut self, bytes: usize) {
         self.state.reserve(bytes);

@@ -6,7 +6,8 @@
 //! ([`Kernel`]). [`State`] joins a program, its weights and one arena; [`State::call`] checks the
 //! arguments once against the signature and runs the table. Nothing is parsed, registered or looked
 //! up by name, and no call allocates: registers and shapes lie in a [`Storage`] on the caller's
-//! stack, tensors in the arena at offsets fixed by the compiler.
+//! stack, tensors in the arena at offsets fixed by the compiler. Only tensors whose size depends on data
+//! and has no upper bound lie in blocks on the heap, which stay for later calls (feature `alloc`).
 //!
 //! # Frames
 //!
@@ -45,6 +46,7 @@ mod isa;
 mod memory;
 #[cfg(feature = "ndarray")]
 pub mod nd;
+mod overflow;
 mod state;
 mod tensor;
 mod text;
@@ -62,7 +64,7 @@ pub use half::{Bf16, F16};
 pub use isa::{IsaLevel, isa_level};
 pub use memory::{Arena, ArenaRef};
 pub use state::State;
-pub use tensor::{Arg, Element, ShapeRef, TensorRef, Value, dim};
+pub use tensor::{Arg, Element, ShapeRef, TensorRef, TensorView, Value, dim};
 pub use vm::Storage;
 
 /// Includes the module that the build script generated under this name.

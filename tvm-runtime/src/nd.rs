@@ -1,9 +1,9 @@
 //! ndarray views in and arrays out.
 
 use crate::error::Error;
-use crate::tensor::{Arg, Element, dim};
+use crate::tensor::{Arg, Element, TensorView, dim};
 use alloc::vec::Vec;
-use ndarray::{Array, ArrayBase, Data, DataMut, Dimension, IntoDimension};
+use ndarray::{Array, ArrayBase, ArrayView, Data, DataMut, Dimension, IntoDimension, IxDyn};
 
 /// The extents of an array of rank `N`, for [`input`] and [`output`].
 pub fn shape<const N: usize, S: Data, D: Dimension>(
@@ -32,6 +32,18 @@ pub fn output<'a, T: Element, S: DataMut<Elem = T>, D: Dimension>(
     shape: &'a [i64],
 ) -> Result<Arg<'a>, Error> {
     Ok(Arg::output(array.as_slice_mut().ok_or(Error::NotContiguous { argument })?, shape))
+}
+
+/// A tensor that a call has given as a view.
+pub fn view<'a, T: Element, D: Dimension, const N: usize>(
+    argument: &'static str,
+    tensor: TensorView<'a, T, N>,
+) -> Result<ArrayView<'a, T, D>, Error> {
+    let (shape, found) = (tensor.shape(), tensor.data().len());
+    let view = ArrayView::from_shape(IxDyn(&shape), tensor.data());
+    let view = view.map_err(|_| Error::WrongLength { argument, expected: shape.iter().product(), found })?;
+    let expected = D::NDIM.unwrap_or(N);
+    view.into_dimensionality().map_err(|_| Error::WrongRank { argument, expected, found: N })
 }
 
 /// An array of this shape from its elements in row-major order.

@@ -5,6 +5,7 @@ use crate::bytecode::Program;
 use crate::error::Error;
 use crate::isa::isa_level;
 use crate::memory::ArenaRef;
+use crate::overflow::Overflow;
 use crate::tensor::{Arg, Value, elements};
 use crate::vm::{Frame, Storage, Window};
 use core::cell::Cell;
@@ -16,6 +17,7 @@ pub struct State<'a> {
     kernels: &'static [Kernel],
     weights: &'a [u8],
     arena: ArenaRef<'a>,
+    overflow: Overflow,
     parallel: Parallel,
 }
 
@@ -36,7 +38,7 @@ impl<'a> State<'a> {
         let fits = program.kernels.iter().rev().find(|table| table.level <= level);
         let kernels = fits.or(program.kernels.first()).map_or(&[][..], |table| table.kernels);
         let parallel = Parallel { run: None, opaque: core::ptr::null_mut() };
-        State { program, kernels, weights, arena: arena.into(), parallel }
+        State { program, kernels, weights, arena: arena.into(), overflow: Overflow::default(), parallel }
     }
 
     /// Has kernels run the tasks of their parallel loops by `run(opaque, …)`.
@@ -54,6 +56,12 @@ impl<'a> State<'a> {
         self.program
     }
 
+    /// Bytes on the heap that calls took for tensors whose size depends on data and has no upper bound. They stay
+    /// for later calls.
+    pub fn overflow_bytes(&self) -> usize {
+        self.overflow.len()
+    }
+
     /// Replaces the arena by one on the heap if it has fewer than `bytes` bytes.
     #[cfg(feature = "alloc")]
     pub fn reserve(&mut self, bytes: usize) {
@@ -66,7 +74,8 @@ impl<'a> State<'a> {
     ///
     /// Arguments are compared with the signature first: kinds, dtypes, ranks, extents, the numbers of
     /// elements, and one value for each symbol. What is returned points into the
-    /// arguments, the arena and `storage`, and is usable while these are alive and unchanged.
+    /// arguments, the memory of this state and `storage`, and is usable while these are alive and unchanged, and
+    /// until the next call.
     pub fn call<const R: usize, const I: usize, const P: usize>(
         &mut self,
         function: usize,
@@ -118,6 +127,7 @@ impl<'a> State<'a> {
             }
             *register = arg.value;
         }
+        self.overflow.begin();
         let mut frame = Frame {
             program: self.program,
             kernels: self.kernels,
@@ -128,6 +138,7 @@ impl<'a> State<'a> {
             pointers,
             arena: self.arena.as_mut_ptr(),
             arena_len: available,
+            overflow: &mut self.overflow,
             parallel: self.parallel,
             window: Window { index, function, base: 0, heap: 0, arena: 0, used: 0 },
             error: Cell::new(Error::StorageTooSmall),

@@ -1,7 +1,7 @@
 //! Tensors and values of the VM.
 
 use crate::dtype::DType;
-use crate::error::Kind;
+use crate::error::{Error, Kind};
 use crate::half::{Bf16, F16};
 use core::marker::PhantomData;
 
@@ -108,6 +108,51 @@ impl TensorRef {
         let len = elements(unsafe { self.shape.dims() })?;
         // SAFETY: a tensor holds as many elements of its type as its shape says; unique as promised.
         Some(unsafe { core::slice::from_raw_parts_mut(self.data.cast(), len) })
+    }
+}
+
+/// A tensor that a call has given, in memory that belongs to the module: elements in row-major order, and the shape,
+/// known since the call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TensorView<'a, T, const RANK: usize> {
+    data: &'a [T],
+    shape: [usize; RANK],
+}
+
+impl<'a, T: Element, const RANK: usize> TensorView<'a, T, RANK> {
+    /// Errors: another rank or element type.
+    ///
+    /// # Safety
+    ///
+    /// As [`TensorRef::as_slice`].
+    pub(crate) unsafe fn of(tensor: TensorRef, argument: &'static str) -> Result<Self, Error> {
+        // SAFETY: alive as the caller promises.
+        let dims = unsafe { tensor.shape.dims() };
+        if tensor.dtype != T::DTYPE {
+            return Err(Error::WrongDType { argument, expected: T::DTYPE, found: tensor.dtype });
+        }
+        let mut shape = [0; RANK];
+        if dims.len() != RANK {
+            return Err(Error::WrongRank { argument, expected: RANK, found: dims.len() });
+        }
+        for (to, &from) in shape.iter_mut().zip(dims) {
+            *to = usize::try_from(from).map_err(|_| Error::BadShape { argument })?;
+        }
+        // SAFETY: as above.
+        let data = unsafe { tensor.as_slice() }.ok_or(Error::BadShape { argument })?;
+        Ok(TensorView { data, shape })
+    }
+}
+
+impl<'a, T, const RANK: usize> TensorView<'a, T, RANK> {
+    /// The elements.
+    pub const fn data(&self) -> &'a [T] {
+        self.data
+    }
+
+    /// The extents.
+    pub const fn shape(&self) -> [usize; RANK] {
+        self.shape
     }
 }
 

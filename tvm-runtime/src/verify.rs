@@ -80,7 +80,8 @@ impl Scope<'_> {
                         rule(usize::from(i) < self.index, "a callee must come before its caller")?;
                         let callee = &self.program.functions[usize::from(i)];
                         let count = callee.params.len() + callee.outs.len();
-                        rule(args.len() == count, "a call has the wrong number of operands")
+                        let slot = args.len() == count + 1 && matches!(args.last(), Some(Operand::Imm(_)));
+                        rule(args.len() == count || slot, "a call has the wrong number of operands")
                     }
                 }
             }

@@ -3,7 +3,8 @@
 use crate::abi::{Context, Kernel, Parallel};
 use crate::bytecode::{Callee, Function, Instr, Operand, Program, Reg, VOID};
 use crate::error::Error;
-use crate::tensor::Value;
+use crate::overflow::Overflow;
+use crate::tensor::{Element, TensorView, Value};
 use core::cell::Cell;
 use core::ffi::c_void;
 
@@ -26,6 +27,29 @@ impl<const REGISTERS: usize, const INTS: usize, const POINTERS: usize> Storage<R
         let Value::Tuple { first, len } = tuple else { return &[] };
         let first = usize::from(first);
         self.registers.get(first..first + usize::from(len)).unwrap_or_default()
+    }
+
+    /// The tensor of number `index` among those that the last call with this storage returned, called `argument` in
+    /// errors: another rank or element type.
+    ///
+    /// # Safety
+    ///
+    /// `value` is what that call returned, and the memory of its state is neither written nor freed during `'v`.
+    pub unsafe fn view<'v, T: Element, const RANK: usize>(
+        &self,
+        value: Value,
+        index: usize,
+        argument: &'static str,
+    ) -> Result<TensorView<'v, T, RANK>, Error> {
+        let value = match value {
+            Value::Tuple { .. } => self.items(value).get(index).copied().unwrap_or(Value::None),
+            one => one,
+        };
+        let Value::Tensor(tensor) = value else {
+            return Err(Error::WrongKind { argument, expected: crate::Kind::Tensor, found: value.kind() });
+        };
+        // SAFETY: data and shape are alive, as the caller promises.
+        unsafe { TensorView::of(tensor, argument) }
     }
 }
 
@@ -68,6 +92,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) pointers: &'a mut [*mut c_void],
     pub(crate) arena: *mut u8,
     pub(crate) arena_len: usize,
+    pub(crate) overflow: &'a mut Overflow,
     pub(crate) parallel: Parallel,
     pub(crate) window: Window,
     pub(crate) error: Cell<Error>,
@@ -177,6 +202,12 @@ impl Frame<'_> {
             Some(function) if index < caller.index => function,
             _ => return Err(self.malformed("a callee must come before its caller")),
         };
+        // A further operand: where in the caller's heap the shapes of what is returned go.
+        let (args, mut slot) = match (args, args.len() - args.len().min(function.params.len() + function.outs.len())) {
+            (_, 0) => (args, None),
+            ([args @ .., Operand::Imm(slot)], 1) => (args, Some(*slot)),
+            _ => return Err(self.malformed("a call has the wrong number of operands")),
+        };
         if args.len() != function.params.len() + function.outs.len() {
             return Err(self.malformed("a call has the wrong number of operands"));
         }
@@ -190,13 +221,12 @@ impl Frame<'_> {
             for i in 0..len {
                 let item = self.registers.get(usize::from(first) + usize::from(i)).copied();
                 let item = item.ok_or_else(|| self.fail(Error::StorageTooSmall))?;
-                self.keep(item, heap)?;
+                let item = self.keep(item, heap, &mut slot)?;
                 self.set(dst.saturating_add(1 + i), item)?;
             }
             return Ok(Value::Tuple { first: self.absolute(dst.saturating_add(1))?, len });
         }
-        self.keep(value, heap)?;
-        Ok(value)
+        self.keep(value, heap, &mut slot)
     }
 
     /// Opens a function's window; `args` registers from `base` on are set already.
@@ -225,19 +255,30 @@ impl Frame<'_> {
         Ok(())
     }
 
-    /// Refuses what points to integers from `heap` on: they are gone when the callee has returned.
-    fn keep(&self, value: Value, heap: usize) -> Result<(), Fail> {
+    /// Copies a shape that lies in the integers from `heap` on, which are gone when the callee has returned, to the
+    /// window's heap from `slot` on, which is moved; refuses it without one.
+    fn keep(&mut self, value: Value, heap: usize, slot: &mut Option<i64>) -> Result<Value, Fail> {
         let shape = match value {
             Value::Tensor(tensor) => tensor.shape,
             Value::Shape(shape) => shape,
             Value::Tuple { .. } => return Err(self.malformed("a nested tuple is returned")),
-            _ => return Ok(()),
+            _ => return Ok(value),
         };
         let gone = self.ints.wrapping_add(heap).cast_const()..self.ints.wrapping_add(self.ints_len).cast_const();
-        if gone.contains(&shape.dims) && shape.rank != 0 {
-            return Err(self.malformed("a returned shape lies in the callee's frame"));
+        if !gone.contains(&shape.dims) || shape.rank == 0 {
+            return Ok(value);
         }
-        Ok(())
+        let Some(first) = slot else { return Err(self.malformed("a returned shape lies in the callee's frame")) };
+        let rank = usize::from(shape.rank);
+        // Nothing has been written there since the callee returned.
+        let made = self.make_shape(*first, rank, |f, i| {
+            f.dims(shape).get(i).copied().ok_or_else(|| f.malformed("no such axis"))
+        })?;
+        *first = first.saturating_add(i64::from(shape.rank));
+        Ok(match (value, made) {
+            (Value::Tensor(tensor), Value::Shape(shape)) => Value::Tensor(crate::TensorRef { shape, ..tensor }),
+            _ => made,
+        })
     }
 
     fn external(&mut self, index: u16, args: &[Operand]) -> Result<Value, Fail> {

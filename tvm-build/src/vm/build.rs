@@ -1,19 +1,19 @@
 //! From Relax to steps.
 
 use super::linear::{
-    Linear, Origin, OutSlot, ParamSlot, RunShape, Step, StorageId, TensorId, Val, elements, scalar_var,
+    Linear, Origin, ParamSlot, RunShape, Step, StorageId, SymbolBound, TensorId, Val, elements, scalar_var,
 };
 use super::reuse::KernelFacts;
 use crate::lower::LoweredFunc;
 use crate::weights::Weights;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tvm_ir::arith::Analyzer;
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::diag::Diag;
 use tvm_ir::dtype::DType;
 use tvm_ir::name::Name;
 use tvm_ir::ops::show_info;
-use tvm_ir::prim::PrimExpr;
+use tvm_ir::prim::{self, PrimExpr};
 use tvm_ir::relax::{Binding, Body, Dims, Expr, Function, GlobalVar, If, Leaf, StructInfo, TensorInfo, Var};
 use tvm_ir::span::Span;
 
@@ -24,33 +24,64 @@ pub(super) struct KernelEntry<'a> {
     pub(super) facts: KernelFacts,
 }
 
+/// A function that was taken apart before, as its callers see it.
+pub(super) struct FunctionEntry {
+    pub(super) index: u16,
+    /// For each result, if it is returned, its rank.
+    pub(super) returned: Vec<Option<Option<usize>>>,
+}
+
+impl FunctionEntry {
+    pub(super) fn new(index: u16, lin: &Linear) -> FunctionEntry {
+        let mut returned = vec![None; lin.outs.len() + lin.returned.len()];
+        for r in &lin.returned {
+            if let Some(slot) = returned.get_mut(r.position) {
+                *slot = Some(r.rank);
+            }
+        }
+        FunctionEntry { index, returned }
+    }
+}
+
 /// What all functions of a program share.
 pub(super) struct Program<'a> {
     pub(super) kernels: BTreeMap<&'a str, KernelEntry<'a>>,
-    /// Indices of the functions linearized so far.
-    pub(super) functions: BTreeMap<&'a str, u16>,
+    /// The functions linearized so far.
+    pub(super) functions: BTreeMap<&'a str, FunctionEntry>,
     pub(super) externs: Vec<Name>,
     pub(super) weights: Weights,
 }
 
-/// Takes a function apart. Errors name what the VM has no form for, at the binding.
-pub(super) fn linearize(program: &mut Program<'_>, name: &Name, f: &Function) -> Result<Linear, Diag> {
+/// Takes a function apart; `called`: others call it. Errors name what the VM has no form for, at the binding.
+pub(super) fn linearize(program: &mut Program<'_>, name: &Name, f: &Function, called: bool) -> Result<Linear, Diag> {
     let linear = Linear {
         name: name.clone(),
         span: f.span,
         params: Vec::new(),
         outs: Vec::new(),
+        returned: Vec::new(),
         tensors: Vec::new(),
         storages: Vec::new(),
         steps: Vec::new(),
         shapes: 0,
         bounds: upper_bounds(f)?,
+        entry: BTreeSet::new(),
+        most: Vec::new(),
+        called,
     };
-    let mut b = Builder { program, lin: linear, env: BTreeMap::new(), analyzer: Analyzer::new() };
+    let mut b = Builder {
+        program,
+        lin: linear,
+        env: BTreeMap::new(),
+        analyzer: Analyzer::new(),
+        bound: BTreeSet::new(),
+        shape_bounds: BTreeMap::new(),
+    };
     for p in &f.params {
         let value = b.param(p.name().to_string(), p.info(), p.span().or(f.span))?;
         b.env.insert(p.clone(), value);
     }
+    b.bound = b.lin.entry.clone();
     let mut steps = Vec::new();
     let result = b.body(&f.body, &mut steps)?;
     b.results(f, &result, &mut steps)?;
@@ -79,6 +110,10 @@ pub(super) struct Builder<'p, 'a> {
     pub(super) lin: Linear,
     env: BTreeMap<Var, Val>,
     analyzer: Analyzer,
+    /// Symbols bound so far.
+    bound: BTreeSet<prim::Var>,
+    /// Upper bounds of the extents of shapes that steps make.
+    pub(super) shape_bounds: BTreeMap<usize, Vec<PrimExpr>>,
 }
 
 impl Builder<'_, '_> {
@@ -107,6 +142,10 @@ impl Builder<'_, '_> {
                 return Err(Diag::error(span, m).help("take tensors, shapes, scalars and tuples of them"));
             }
         };
+        // What stands alone is told by the argument.
+        let mut alone = |e: &PrimExpr| self.lin.entry.extend(e.as_var().cloned());
+        info.visit_exprs(&mut alone);
+        scalar.iter().for_each(alone);
         self.lin.params.push(ParamSlot { name, info: info.clone(), scalar });
         Ok(value)
     }
@@ -130,12 +169,22 @@ impl Builder<'_, '_> {
             Expr::CallTir(c) => self.call_tir(c, b, steps),
             Expr::Call(c) => self.op(c, b, steps),
             Expr::CallFunc { callee: Leaf::Global(gv), args } => {
-                let Some(callee) = self.program.functions.get(gv.0.as_str()).copied() else {
+                let Some(entry) = self.program.functions.get(gv.0.as_str()) else {
                     return Err(Diag::error(b.span, format!("there is no Relax function {}", gv.0)));
                 };
+                let (callee, kinds) = (entry.index, entry.returned.clone());
                 let args = args.iter().map(|l| self.leaf(l, b.span)).collect::<Result<_, _>>()?;
-                let value = self.made(b.var.name(), b.var.info(), b.span)?;
-                steps.push(Step::Function { callee, args, outs: value.tensors() });
+                let value = self.given(b.var.name(), b.var.info(), b.span, &mut kinds.iter().map(Option::is_some))?;
+                let (mut outs, mut returned) = (Vec::new(), Vec::new());
+                for (t, kind) in value.tensors().into_iter().zip(&kinds) {
+                    if kind.is_some() { &mut returned } else { &mut outs }.push(t);
+                }
+                let ranks: Option<Vec<usize>> = kinds.into_iter().flatten().collect();
+                let Some(ranks) = ranks else {
+                    let m = format!("the rank of what {} returns is not known", gv.0);
+                    return Err(Diag::error(b.span, m).help("give it a rank with R.match_cast"));
+                };
+                steps.push(Step::Function { callee, args, outs, returned, rank: ranks.iter().sum() });
                 Ok(value)
             }
             Expr::CallFunc { .. } | Expr::Function(_) => {
@@ -156,6 +205,7 @@ impl Builder<'_, '_> {
             Expr::MatchCast(l, info) => {
                 let value = self.leaf(l, b.span)?;
                 let cast = self.cast(&value, info, b.var.name(), b.span)?;
+                info.visit_exprs(&mut |e| self.bound.extend(e.as_var().cloned()));
                 steps.push(Step::MatchCast { value, info: info.clone(), name: b.var.name().clone(), span: b.span });
                 Ok(cast)
             }
@@ -219,6 +269,26 @@ impl Builder<'_, '_> {
         }
     }
 
+    /// The tensors of a struct info: those for which `value` says so are given by a step, the others are fresh.
+    fn given(
+        &mut self,
+        name: &Name,
+        info: &StructInfo,
+        span: Span,
+        value: &mut dyn Iterator<Item = bool>,
+    ) -> Result<Val, Diag> {
+        match info {
+            StructInfo::Tuple(fields) => {
+                let fields = fields.iter().map(|f| self.given(name, f, span, value));
+                Ok(Val::Tuple(fields.collect::<Result<_, _>>()?))
+            }
+            StructInfo::Tensor(t) if value.next().unwrap_or(false) => {
+                Ok(Val::Tensor(self.lin.add(name.clone(), None, t.dtype, Origin::Value)))
+            }
+            other => self.made(name, other, span),
+        }
+    }
+
     fn external(&mut self, symbol: &Name, span: Span) -> Result<u16, Diag> {
         let index = self.program.externs.iter().position(|n| n == symbol).unwrap_or_else(|| {
             self.program.externs.push(symbol.clone());
@@ -231,6 +301,9 @@ impl Builder<'_, '_> {
         match (value, info) {
             (Val::Tensor(t), StructInfo::Tensor(info)) => {
                 let old = self.lin.tensors[*t].clone();
+                if let (Some(new), Some(old)) = (info.dims.known(), &old.dims) {
+                    self.at_most(new, old, false);
+                }
                 let dims = info.dims.known().map(<[_]>::to_vec).or(old.dims);
                 Ok(Val::Tensor(self.lin.view(*t, name.clone(), dims, info.dtype.or(old.dtype))))
             }
@@ -238,7 +311,17 @@ impl Builder<'_, '_> {
                 let cast = items.iter().zip(fields).map(|(v, i)| self.cast(v, i, name, span));
                 Ok(Val::Tuple(cast.collect::<Result<_, _>>()?))
             }
-            (Val::Shape(_) | Val::RunShape(_), StructInfo::Shape(Dims::Known(dims))) => Ok(Val::Shape(dims.clone())),
+            (Val::Shape(_) | Val::RunShape(_), StructInfo::Shape(Dims::Known(dims))) => {
+                match value {
+                    Val::Shape(old) => self.at_most(dims, old, false),
+                    Val::RunShape(RunShape::Made(i)) => {
+                        let most = self.shape_bounds.get(i).cloned().unwrap_or_default();
+                        self.at_most(dims, &most, true);
+                    }
+                    _ => {}
+                }
+                Ok(Val::Shape(dims.clone()))
+            }
             (Val::Prim(_), StructInfo::Prim(_, Some(e))) => Ok(Val::Prim(e.clone())),
             (_, StructInfo::Object | StructInfo::Shape(_) | StructInfo::Prim(_, None)) => Ok(value.clone()),
             (_, info) => {
@@ -248,10 +331,24 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// A conditional: what its branches give is written to memory that both share.
+    /// Notes upper bounds of the variables that a cast binds.
+    fn at_most(&mut self, new: &[PrimExpr], most: &[PrimExpr], check: bool) {
+        for (var, most) in new.iter().zip(most).filter_map(|(e, most)| Some((e.as_var()?, most))) {
+            if self.bound.insert(var.clone()) {
+                self.lin.most.push(SymbolBound { var: var.clone(), most: most.clone(), check });
+            }
+        }
+    }
+
+    /// A conditional: what its branches give is written to memory that both share; where its size depends on the
+    /// branch, it stays where the branch has it.
     fn conditional(&mut self, i: &If, b: &Binding, steps: &mut Vec<Step>) -> Result<Val, Diag> {
         let cond = self.leaf(&i.cond, b.span)?;
-        let dest = self.made(b.var.name(), b.var.info(), b.span)?;
+        let mut unknown = Vec::new();
+        for t in b.var.info().tensors().unwrap_or_default() {
+            unknown.push(t.dims.known().is_none());
+        }
+        let dest = self.given(b.var.name(), b.var.info(), b.span, &mut unknown.into_iter())?;
         let mut branch = |body: &Body| {
             let first = self.lin.storages.len();
             let mut steps = Vec::new();
@@ -277,6 +374,9 @@ impl Builder<'_, '_> {
     /// Has `from` written where `to` lies if it was made since the storage `first`; else copies it.
     fn deliver(&mut self, from: TensorId, to: TensorId, first: usize, steps: &mut Vec<Step>) {
         let (source, target) = (self.lin.storage_of(from), self.lin.storage_of(to));
+        if self.lin.storages[target].origin == Origin::Value {
+            return steps.push(Step::Move { from, to });
+        }
         let made = source >= first && self.lin.storages[source].origin == Origin::Made;
         let room = self.lin.tensors[to].dims.clone().unwrap_or_default();
         if made && self.lin.tensors[to].dtype.is_some_and(|d| self.fits(source, &room, d)) {
@@ -287,39 +387,9 @@ impl Builder<'_, '_> {
     }
 
     /// Whether what is written to a storage has as many elements as `dims`: what a cast promises later does not count.
-    fn fits(&self, storage: StorageId, dims: &[PrimExpr], dtype: DType) -> bool {
+    pub(super) fn fits(&self, storage: StorageId, dims: &[PrimExpr], dtype: DType) -> bool {
         let written = &self.lin.tensors[self.lin.storages[storage].tensor];
         let same = |own: &[PrimExpr]| self.analyzer.prove_equal(&elements(own), &elements(dims));
         written.dtype == Some(dtype) && written.dims.as_deref().is_some_and(same)
-    }
-
-    /// Has results written to the caller's outputs: directly where the memory is this function's and given back once.
-    fn results(&mut self, f: &Function, result: &Val, steps: &mut Vec<Step>) -> Result<(), Diag> {
-        let tensors = result.tensors();
-        let infos = f.ret.tensors().unwrap_or_default();
-        if infos.len() != tensors.len() || result.flat().len() != tensors.len() {
-            let m = format!("function {} returns {}", self.lin.name, show_info(&f.ret));
-            return Err(Diag::error(f.span, m).help("a compiled function returns tensors and tuples of tensors"));
-        }
-        for (i, (tensor, info)) in tensors.iter().zip(&infos).enumerate() {
-            let name = if tensors.len() == 1 { "out".to_string() } else { format!("out{i}") };
-            let (Some(dims), Some(dtype)) = (info.dims.known(), info.dtype) else {
-                let m = format!("the shape of what {} returns is known at run time only", self.lin.name);
-                return Err(Diag::error(f.span, m)
-                    .note(format!("it returns {}", show_info(&f.ret)))
-                    .help("declare the return type with the symbols of the parameters' shapes"));
-            };
-            let out = Origin::Out(u16::try_from(i).map_err(|_| Diag::error(f.span, "too many outputs"))?);
-            let slot = OutSlot { name, dims: dims.to_vec(), dtype };
-            let root = self.lin.storage_of(*tensor);
-            if self.lin.storages[root].origin == Origin::Made && self.fits(root, dims, dtype) {
-                self.lin.storages[root].origin = out;
-            } else {
-                let to = self.lin.add(slot.name.as_str().into(), Some(slot.dims.clone()), Some(dtype), out);
-                steps.push(Step::Copy { from: *tensor, to });
-            }
-            self.lin.outs.push(slot);
-        }
-        Ok(())
     }
 }

@@ -107,6 +107,25 @@ impl Builder<'_, '_> {
                 steps.push(Step::ShapeOf { tensor, shape });
                 Ok(value)
             }
+            ("at_most", StructInfo::Shape(_)) => {
+                let most = match c.args.get(1).map(|l| self.leaf(l, b.span)).transpose()? {
+                    Some(Val::Shape(most)) => most,
+                    _ => return Err(Diag::error(b.span, "R.at_most: the extents of the bound are not known")),
+                };
+                let value = self.leaf(&first, b.span)?;
+                match &value {
+                    Val::Shape(dims) => {
+                        let (dims, name) = (dims.clone(), b.var.name().clone());
+                        steps.push(Step::AtMost { dims, most, name });
+                    }
+                    // Compared when a cast binds it.
+                    Val::RunShape(RunShape::Made(i)) => {
+                        self.shape_bounds.insert(*i, most);
+                    }
+                    _ => return Err(Diag::error(b.span, "R.at_most: what is bounded must be computed here")),
+                }
+                Ok(value)
+            }
             ("tensor_to_shape", StructInfo::Shape(dims)) => {
                 let tensor = self.tensor(&first, b.span)?;
                 let Some(rank) = dims.rank() else {

@@ -12,11 +12,18 @@ impl Builder<'_, '_> {
     /// A loop: copies of what is carried into memory of its own, then the step.
     pub(super) fn while_loop(&mut self, l: &relax::Loop, b: &Binding, steps: &mut Vec<Step>) -> Result<Val, Diag> {
         let body = match &l.body {
-            Leaf::Global(gv) => self.program.functions.get(gv.0.as_str()).copied(),
+            Leaf::Global(gv) => self.program.functions.get(gv.0.as_str()),
             _ => None,
         };
         let body =
             body.ok_or_else(|| Diag::error(b.span, "the body of a loop must be a Relax function of the module"))?;
+        if let Some(i) = body.returned.iter().position(Option::is_some) {
+            let m = format!("result {i} of the body of the loop {} has a shape that depends on data", b.var.name());
+            return Err(
+                Diag::error(b.span, m).help("give it one shape in all iterations, with R.match_cast where needed")
+            );
+        }
+        let body = body.index;
         let optional = |s: &mut Self, leaf: &Leaf| match leaf {
             Leaf::Absent => Ok(None),
             leaf => s.leaf(leaf, b.span).map(Some),

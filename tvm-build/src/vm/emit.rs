@@ -2,14 +2,15 @@
 
 use super::dtype::run_dtype;
 use super::linear::{Linear, Origin, RunShape, Step, StorageId, TensorId, Val};
-use super::plan::{Place, Placement, bounds_of};
+use super::plan::{Place, Placement};
+use super::size::{bounds_of, size_of, unknown_symbol};
 use super::table::{Constants, leak, leak_str, tensor_type};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tvm_ir::arith::Analyzer;
 use tvm_ir::diag::Diag;
 use tvm_ir::prim::{PrimExpr, Var};
 use tvm_runtime::builtin::{self, Builtin};
-use tvm_runtime::{Callee, Constant, DType, FrameSize, Function, Instr, Operand, Reg, VOID};
+use tvm_runtime::{Callee, Constant, DType, FrameSize, Function, Instr, Operand, Param, Reg, Type, VOID};
 
 /// Byte that freed memory is filled with on request.
 pub(super) const POISON: i64 = 0xCB;
@@ -41,7 +42,9 @@ pub(super) fn emit(
     }
     let (params, outs) = e.signature()?;
     e.steps(&lin.steps)?;
-    e.code.push(Instr::Ret(Operand::None));
+    if lin.returned.is_empty() {
+        e.code.push(Instr::Ret(Operand::None));
+    }
     let arena_bytes = usize::try_from(placement.plan.arena_bytes)
         .map_err(|_| Diag::error(lin.span, format!("the arena of {} is too large", lin.name)))?;
     let mut function = Function {
@@ -64,7 +67,7 @@ pub(super) fn emit(
 pub(super) struct Scope {
     pub(super) symbols: BTreeMap<Var, Reg>,
     pub(super) exprs: Vec<(PrimExpr, Operand)>,
-    tensors: BTreeMap<StorageId, Operand>,
+    pub(super) tensors: BTreeMap<StorageId, Operand>,
     shapes: BTreeMap<usize, Operand>,
 }
 
@@ -80,7 +83,7 @@ pub(super) struct Emitter<'a> {
     at: usize,
     poison: bool,
     /// Bounds to check of symbolic variables that were just bound.
-    pub(super) unchecked: Vec<(&'static str, Reg, i64)>,
+    pub(super) unchecked: Vec<(&'static str, Reg, Operand)>,
 }
 
 impl Emitter<'_> {
@@ -119,21 +122,28 @@ impl Emitter<'_> {
             let at = self.at;
             self.at += 1;
             self.step(step, at)?;
-            if !matches!(step, Step::If { .. }) {
+            if !matches!(step, Step::If { .. } | Step::Return { .. }) {
                 self.free(at)?;
             }
         }
         Ok(())
     }
 
-    /// Fills what is dead after the step, when that is asked for.
+    /// Gives blocks of the overflow store back that are dead after the step; fills dead memory, when that is asked for.
     fn free(&mut self, at: usize) -> Result<(), Diag> {
-        if !self.poison {
-            return Ok(());
-        }
         for s in self.placement.freed.get(&at).cloned().unwrap_or_default() {
-            let tensor = self.memory(s)?;
-            self.run(&builtin::FILL, vec![tensor, Operand::Imm(POISON)]);
+            let value = self.lin.storages[s].origin == Origin::Value;
+            let block = value || matches!(self.placement.places.get(&s), Some(Place::Overflow(_)));
+            if block && !self.scope.tensors.contains_key(&s) {
+                continue;
+            }
+            let tensor = if block || self.poison { self.memory(s)? } else { continue };
+            if self.poison && !value {
+                self.run(&builtin::FILL, vec![tensor, Operand::Imm(POISON)]);
+            }
+            if block {
+                self.run(&builtin::FREE_OVERFLOW, vec![tensor]);
+            }
         }
         Ok(())
     }
@@ -148,9 +158,54 @@ impl Emitter<'_> {
                 }
                 self.push(VOID, Callee::Kernel(*kernel), operands);
             }
-            Step::Function { callee, args, outs } => {
-                let operands = self.operands(args, outs)?;
-                self.push(VOID, Callee::Function(*callee), operands);
+            Step::Function { callee, args, outs, returned, rank } => {
+                let mut operands = self.operands(args, outs)?;
+                let dst = match returned.len() {
+                    0 => VOID,
+                    n => {
+                        operands.push(self.slot(*rank)?);
+                        self.returned(n)?
+                    }
+                };
+                self.push(dst, Callee::Function(*callee), operands);
+                // One value is in the register itself, several behind it.
+                let first = if returned.len() == 1 { dst } else { dst.saturating_add(1) };
+                for (t, reg) in returned.iter().zip(first..) {
+                    self.scope.tensors.insert(self.lin.storage_of(*t), Operand::Reg(reg));
+                }
+            }
+            Step::Move { from, to } => {
+                let value = self.tensor(*from)?;
+                let Some(Operand::Reg(reg)) = self.scope.tensors.get(&self.lin.storage_of(*to)).copied() else {
+                    return Err(self.fail("gives a value that no register was made for".into()));
+                };
+                self.push(reg, Callee::Builtin(&builtin::COPY), vec![value]);
+            }
+            Step::Clone { from, to } => {
+                let names = self.overflow_names(*from)?;
+                let operands = [vec![self.tensor(*from)?], names].concat();
+                let made = self.builtin(&builtin::CLONE_TENSOR, operands)?;
+                self.scope.tensors.insert(self.lin.storage_of(*to), made);
+            }
+            Step::AtMost { dims, most, name } => {
+                let symbol = self.constants.param(Param { name: leak_str(name), ty: Type::Any })?;
+                for (d, most) in dims.iter().zip(most) {
+                    let operands = vec![self.eval(d)?, self.eval(most)?, symbol];
+                    self.run(&builtin::AT_MOST, operands);
+                }
+            }
+            Step::Return { tensors } => {
+                let values = tensors.iter().map(|t| self.tensor(*t)).collect::<Result<Vec<_>, _>>()?;
+                let value = match values.as_slice() {
+                    [one] => *one,
+                    many => {
+                        let first = self.returned(many.len())?;
+                        let tuple = [&[Operand::Imm(i64::from(first) + 1)], many].concat();
+                        self.push(first, Callee::Builtin(&builtin::MAKE_TUPLE), tuple);
+                        Operand::Reg(first)
+                    }
+                };
+                self.code.push(Instr::Ret(value));
             }
             Step::Extern { callee, args, outs } => {
                 let operands = self.operands(args, outs)?;
@@ -185,6 +240,7 @@ impl Emitter<'_> {
                     Val::Prim(e) => self.eval(e)?,
                     _ => return Err(self.fail("has a condition that is no truth value".into())),
                 };
+                self.before_branches(at, then, otherwise)?;
                 let outer = self.scope.clone();
                 let test = self.code.len();
                 self.code.push(Instr::Goto(0));
@@ -203,6 +259,42 @@ impl Emitter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Registers for a call that gives `n` values: the first of them, or of one for a tuple and `n` for its items.
+    fn returned(&mut self, n: usize) -> Result<Reg, Diag> {
+        let first = self.register()?;
+        for _ in 0..if n == 1 { 0 } else { n } {
+            self.register()?;
+        }
+        Ok(first)
+    }
+
+    /// Before a conditional: registers for the values that its branches give, and blocks that both use.
+    fn before_branches(&mut self, at: usize, then: &[Step], otherwise: &[Step]) -> Result<(), Diag> {
+        let (mut used, mut moves) = ([BTreeSet::new(), BTreeSet::new()], Vec::new());
+        let count = [then, otherwise]
+            .into_iter()
+            .zip(&mut used)
+            .map(|(steps, used)| touched(self.lin, steps, used))
+            .sum::<usize>();
+        super::results::moves_in(self.lin, then, &mut moves);
+        super::results::moves_in(self.lin, otherwise, &mut moves);
+        for (_, to) in moves {
+            if !self.scope.tensors.contains_key(&to) {
+                let reg = self.register()?;
+                self.scope.tensors.insert(to, Operand::Reg(reg));
+            }
+        }
+        let spans = &self.placement.spans;
+        let outlives = |s: &StorageId| spans.get(s).is_some_and(|span| span.1 > at + count);
+        let shared: Vec<StorageId> = used[0]
+            .union(&used[1])
+            .filter(|s| matches!(self.placement.places.get(s), Some(Place::Overflow(_))))
+            .filter(|s| outlives(s) || used[0].contains(s) && used[1].contains(s))
+            .copied()
+            .collect();
+        shared.into_iter().try_for_each(|s| self.memory(s).map(|_| ()))
     }
 
     pub(super) fn target(&self) -> Result<u32, Diag> {
@@ -235,8 +327,17 @@ impl Emitter<'_> {
         match (storage.origin, place) {
             (Origin::Param(reg), _) => Ok(Operand::Reg(reg)),
             (Origin::Out(i), _) => Ok(Operand::Out(i)),
+            (Origin::Value, _) => {
+                self.scope.tensors.get(&s).copied().ok_or_else(|| {
+                    self.fail(format!("uses {} before it is made", self.lin.tensors[storage.tensor].name))
+                })
+            }
             (Origin::Weight(_), _) | (Origin::Made, None) => self.typed(s, storage.tensor),
-            (Origin::Made, Some(_)) if self.fixed(storage.tensor).is_some() => self.typed(s, storage.tensor),
+            (Origin::Made, Some(place))
+                if !matches!(place, Place::Overflow(_)) && self.fixed(storage.tensor).is_some() =>
+            {
+                self.typed(s, storage.tensor)
+            }
             (Origin::Made, Some(place)) => {
                 if let Some(known) = self.scope.tensors.get(&s) {
                     return Ok(*known);
@@ -248,6 +349,11 @@ impl Emitter<'_> {
                         self.eval(&e)?
                     }
                     Place::Out(i) => return Ok(Operand::Out(*i)),
+                    Place::Overflow(block) => {
+                        let tensor = self.block(s, *block)?;
+                        self.scope.tensors.insert(s, tensor);
+                        return Ok(tensor);
+                    }
                 };
                 let (dtype, dims) = self.run_type(storage.tensor)?;
                 let args = vec![offset, self.shape(&dims)?, self.constants.dtype(dtype)?];
@@ -258,6 +364,37 @@ impl Emitter<'_> {
         }
     }
 
+    /// Takes a block of the overflow store, or uses one that the storage overwrites.
+    fn block(&mut self, s: StorageId, block: usize) -> Result<Operand, Diag> {
+        let tensor = self.lin.storages[s].tensor;
+        let (dtype, dims) = self.run_type(tensor)?;
+        let shape = self.shape(&dims)?;
+        let dtype = self.constants.dtype(dtype)?;
+        match self.placement.blocks.get(block) {
+            Some(base) if *base != s => {
+                let base = self.memory(*base)?;
+                self.builtin(&builtin::VIEW, vec![base, Operand::Imm(0), shape, dtype])
+            }
+            _ => {
+                let args = [vec![shape, dtype], self.overflow_names(tensor)?].concat();
+                self.builtin(&builtin::ALLOC_OVERFLOW, args)
+            }
+        }
+    }
+
+    /// What errors say of a tensor in the overflow store: its name and the symbol its size depends on.
+    fn overflow_names(&mut self, t: TensorId) -> Result<Vec<Operand>, Diag> {
+        let tensor = &self.lin.tensors[t];
+        let symbol = match &tensor.dims {
+            Some(_) => unknown_symbol(self.lin, &size_of(self.lin, t, &self.analyzer)?.expr),
+            None => "the data".to_string(),
+        };
+        [leak_str(&tensor.name), leak_str(&symbol)]
+            .into_iter()
+            .map(|name| self.constants.param(Param { name, ty: Type::Any }))
+            .collect()
+    }
+
     /// Dtype and dimensions as the run time sees them: bytes, where only kernels know the elements.
     pub(super) fn run_type(&self, t: TensorId) -> Result<(DType, Vec<PrimExpr>), Diag> {
         let tensor = &self.lin.tensors[t];
@@ -266,7 +403,7 @@ impl Emitter<'_> {
         };
         Ok(match run_dtype(dtype) {
             Some(run) => (run, dims.clone()),
-            None => (DType::U8, vec![super::plan::size_of(self.lin, t, &self.analyzer)?.expr]),
+            None => (DType::U8, vec![size_of(self.lin, t, &self.analyzer)?.expr]),
         })
     }
 
@@ -328,4 +465,16 @@ impl Emitter<'_> {
         }
         self.builtin(&builtin::MAKE_SHAPE, args)
     }
+}
+
+/// The storages that steps name; gives the number of steps.
+fn touched(lin: &Linear, steps: &[Step], out: &mut BTreeSet<StorageId>) -> usize {
+    let mut count = steps.len();
+    for step in steps {
+        out.extend(step.reads().iter().chain(&step.writes()).map(|t| lin.storage_of(*t)));
+        if let Step::If { then, otherwise, .. } = step {
+            count += touched(lin, then, out) + touched(lin, otherwise, out);
+        }
+    }
+    count
 }

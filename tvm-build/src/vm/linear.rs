@@ -3,6 +3,7 @@
 //! Tuples are taken apart here and exist nowhere later. Tensors that are the same memory (leaf copies, fields of
 //! tuples, reshapes) share a storage. Steps are in execution order; the branches of a conditional are nested.
 
+use std::collections::BTreeSet;
 use tvm_ir::dtype::DType;
 use tvm_ir::name::Name;
 use tvm_ir::prim::{PrimExpr, Var};
@@ -24,6 +25,8 @@ pub(super) struct Linear {
     pub(super) params: Vec<ParamSlot>,
     /// Tensors that the caller provides room for.
     pub(super) outs: Vec<OutSlot>,
+    /// Tensors that it returns: their shapes are known when it has run.
+    pub(super) returned: Vec<ReturnSlot>,
     pub(super) tensors: Vec<Tensor>,
     pub(super) storages: Vec<Storage>,
     pub(super) steps: Vec<Step>,
@@ -31,6 +34,21 @@ pub(super) struct Linear {
     pub(super) shapes: usize,
     /// Upper bounds of symbolic variables by name.
     pub(super) bounds: Vec<(Name, i64)>,
+    /// Symbols that parameters tell.
+    pub(super) entry: BTreeSet<Var>,
+    /// Upper bounds of symbols that are bound inside, in the order in which they are bound.
+    pub(super) most: Vec<SymbolBound>,
+    /// Other functions of the program call it: what it returns must outlive its part of the arena.
+    pub(super) called: bool,
+}
+
+/// An upper bound of a symbol, over symbols bound before it.
+#[derive(Debug)]
+pub(super) struct SymbolBound {
+    pub(super) var: Var,
+    pub(super) most: PrimExpr,
+    /// Whether it has to be compared at run time.
+    pub(super) check: bool,
 }
 
 /// A parameter that is no tuple.
@@ -46,7 +64,20 @@ pub(super) struct ParamSlot {
 #[derive(Debug)]
 pub(super) struct OutSlot {
     pub(super) name: String,
+    /// Which of the results it is.
+    pub(super) position: usize,
     pub(super) dims: Vec<PrimExpr>,
+    pub(super) dtype: DType,
+}
+
+/// A tensor that is returned.
+#[derive(Debug)]
+pub(super) struct ReturnSlot {
+    pub(super) name: String,
+    /// Which of the results it is.
+    pub(super) position: usize,
+    /// Rank, where it is known.
+    pub(super) rank: Option<usize>,
     pub(super) dtype: DType,
 }
 
@@ -81,6 +112,8 @@ pub(super) enum Origin {
     Out(u16),
     /// To be planned.
     Made,
+    /// Provided by what gives the value, a call or a branch: a register holds it.
+    Value,
 }
 
 /// What a Relax variable stands for.
@@ -116,12 +149,21 @@ pub(super) enum Step {
         /// `(output, argument)` pairs that may be the same memory, by the PrimFunc.
         inplace: Vec<(usize, usize)>,
     },
-    /// A Relax function, by its index in the program.
-    Function { callee: u16, args: Vec<Val>, outs: Vec<TensorId> },
+    /// A Relax function, by its index in the program. It writes `outs` and returns `returned`, whose shapes, if it made
+    /// them, have `rank` extents in all.
+    Function { callee: u16, args: Vec<Val>, outs: Vec<TensorId>, returned: Vec<TensorId>, rank: usize },
     /// A function of the user's program, by its index among the externs.
     Extern { callee: u16, args: Vec<Val>, outs: Vec<TensorId> },
     /// Copies elements.
     Copy { from: TensorId, to: TensorId },
+    /// `to`, a value, is the tensor `from` from here on.
+    Move { from: TensorId, to: TensorId },
+    /// `to`, a value, is a copy of `from`, whose size need not be known before.
+    Clone { from: TensorId, to: TensorId },
+    /// Compares integers with upper bounds.
+    AtMost { dims: Vec<PrimExpr>, most: Vec<PrimExpr>, name: Name },
+    /// Returns tensors: the last step.
+    Return { tensors: Vec<TensorId> },
     /// Compares a value with a type, binds the variables that are new.
     MatchCast { value: Val, info: StructInfo, name: Name, span: Span },
     /// Makes a shape of a tensor's elements.
@@ -244,10 +286,11 @@ impl Step {
         match self {
             Step::Kernel { args, .. } => args.clone(),
             Step::Function { args, .. } | Step::Extern { args, .. } => args.iter().flat_map(Val::tensors).collect(),
-            Step::Copy { from, .. } => vec![*from],
+            Step::Copy { from, .. } | Step::Move { from, .. } | Step::Clone { from, .. } => vec![*from],
+            Step::Return { tensors } => tensors.clone(),
             Step::MatchCast { value, .. } => value.tensors(),
             Step::TensorToShape { tensor, .. } | Step::ShapeOf { tensor, .. } => vec![*tensor],
-            Step::ShapeToTensor { .. } => Vec::new(),
+            Step::ShapeToTensor { .. } | Step::AtMost { .. } => Vec::new(),
             Step::If { cond, .. } => cond.tensors(),
             Step::Loop(l) => {
                 let values = l.trip_count.iter().chain(&l.cond).chain(&l.captured);
@@ -259,10 +302,19 @@ impl Step {
     /// Tensors written.
     pub(super) fn writes(&self) -> Vec<TensorId> {
         match self {
-            Step::Kernel { outs, .. } | Step::Function { outs, .. } | Step::Extern { outs, .. } => outs.clone(),
-            Step::Copy { to, .. } | Step::ShapeToTensor { tensor: to, .. } => vec![*to],
+            Step::Kernel { outs, .. } | Step::Extern { outs, .. } => outs.clone(),
+            Step::Function { outs, returned, .. } => outs.iter().chain(returned).copied().collect(),
+            Step::Copy { to, .. }
+            | Step::Move { to, .. }
+            | Step::Clone { to, .. }
+            | Step::ShapeToTensor { tensor: to, .. } => vec![*to],
             Step::Loop(l) => l.state.iter().chain(&l.next).chain(&l.flag).chain(&l.stacks).copied().collect(),
-            Step::MatchCast { .. } | Step::If { .. } | Step::TensorToShape { .. } | Step::ShapeOf { .. } => Vec::new(),
+            Step::MatchCast { .. }
+            | Step::AtMost { .. }
+            | Step::Return { .. }
+            | Step::If { .. }
+            | Step::TensorToShape { .. }
+            | Step::ShapeOf { .. } => Vec::new(),
         }
     }
 }

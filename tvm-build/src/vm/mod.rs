@@ -2,7 +2,8 @@
 //!
 //! Relax functions are taken apart into steps over storages (`build`), storages get places in one arena (`plan`),
 //! steps become instructions (`emit`). Functions take tensors, shapes and scalars, tuples flattened; they write their
-//! results into outputs that the caller provides (destination passing), at every level.
+//! results into outputs that the caller provides (destination passing), at every level, and return those whose shape
+//! is known only when they have run.
 //!
 //! Only public functions and what they call are in the program, callees first.
 
@@ -17,21 +18,23 @@ mod order;
 mod place;
 mod plan;
 mod program;
+mod results;
 mod reuse;
 pub mod rust;
 mod scalar;
 mod signature;
+mod size;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use dtype::run_dtype;
 pub use plan::{Place, Plan, Planned};
-pub use program::{EmittedProgram, Entry, EntryKind, EntryOut, EntryParam};
+pub use program::{EmittedProgram, Entry, EntryKind, EntryOut, EntryParam, OutShape};
 
 use crate::lower::LoweredFunc;
 use crate::weights::Weights;
-use build::{KernelEntry, Program, linearize};
+use build::{FunctionEntry, KernelEntry, Program, linearize};
 use linear::{Linear, Step};
 use reuse::KernelFacts;
 use std::collections::BTreeMap;
@@ -136,8 +139,8 @@ fn compile_with(
     let mut diags = Diags::new();
     let mut constants = Constants::default();
     let (mut done, mut plans, mut entries, mut aliased) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (name, f) in functions {
-        let made = linearize(&mut program, name, f).and_then(|lin| {
+    for (name, f, called) in functions {
+        let made = linearize(&mut program, name, f, called).and_then(|lin| {
             let placement = plan::plan(&lin, options)?;
             let workspace = workspace(&lin, kernels)?;
             let function = emit::emit(&lin, &placement, &mut constants, &done, workspace, options.poison)?;
@@ -145,7 +148,7 @@ fn compile_with(
         });
         let Some((lin, placement, function)) = diags.ok(made.map_err(|d| d.at(f.span))) else { continue };
         let index = u16::try_from(done.len()).map_err(|_| Diag::error(f.span, "too many functions"))?;
-        program.functions.insert(name, index);
+        program.functions.insert(name, FunctionEntry::new(index, &lin));
         if !f.is_private() {
             entries.extend(diags.ok(Entry::of(&lin, &placement.plan, usize::from(index))));
         }

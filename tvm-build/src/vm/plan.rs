@@ -3,17 +3,21 @@
 //!
 //! Liveness is over the linear order of steps: the branches of a conditional stand one after the other, which is
 //! conservative and, without loops, exact enough. Sizes that depend on symbolic variables are planned by the upper
-//! bounds the function declares (`tir_var_upper_bound`); without a bound the tensor lies behind the planned ones, at
-//! an offset computed at run time ([`Place::Dynamic`]).
+//! bounds the function declares (`tir_var_upper_bound`) or that ops state (`R.at_most`); without a number as a bound the
+//! tensor lies behind the planned ones, at an offset computed at run time ([`Place::Dynamic`]) from what parameters tell.
+//! A size that is known only when something has run, and has no bound that parameters tell, is not in the arena: the
+//! tensor is a block of the run time's overflow store, given back after its last use ([`Place::Overflow`]).
 
-use super::linear::{Linear, Origin, Step, StorageId, TensorId, elements};
+use super::linear::{Linear, Origin, Step, StorageId};
 use super::place::{Interval, best_fit, lower_bound};
-use std::collections::BTreeMap;
+use super::results::{moves_in, sources};
+use super::size::{Size, bounds_of, size_of};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use tvm_ir::arith::{Analyzer, IntBound};
+use tvm_ir::arith::Analyzer;
 use tvm_ir::diag::Diag;
 use tvm_ir::ops::show_dims;
-use tvm_ir::prim::{PrimExpr, Var, free_vars};
+use tvm_ir::prim::{PrimExpr, free_vars};
 
 /// The memory of one function, as data for reports and tests.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,6 +64,8 @@ pub enum Place {
     Arena(u64),
     /// In a region placed at run time: index into [`Plan::regions`].
     Dynamic(usize),
+    /// In a block of the run time's overflow store, by number.
+    Overflow(usize),
 }
 
 impl Plan {
@@ -84,6 +90,7 @@ impl fmt::Display for Plan {
                 Place::Out(i) => format!("out[{i}]"),
                 Place::Arena(offset) => format!("+{offset}"),
                 Place::Dynamic(i) => format!("dyn[{i}]"),
+                Place::Overflow(i) => format!("heap[{i}]"),
             };
             let bytes = t.bytes.map_or_else(|| "?".to_string(), |b| b.to_string());
             write!(f, "  {place:<8} {bytes:>10}  {:>3}..{:<3} {}: {}", t.first, t.last, t.name, t.ty)?;
@@ -104,16 +111,12 @@ pub(super) struct Placement {
     pub(super) places: BTreeMap<StorageId, Place>,
     /// For each step, the storages whose memory is free after it.
     pub(super) freed: BTreeMap<usize, Vec<StorageId>>,
+    /// The storage that each block of the overflow store is taken for.
+    pub(super) blocks: Vec<StorageId>,
+    /// First and last step at which a storage is named.
+    pub(super) spans: BTreeMap<StorageId, (usize, usize)>,
     /// `(kernel, buffer)`: parameters that share memory with another one in some call.
     pub(super) aliased: Vec<(u16, usize)>,
-}
-
-/// A size in bytes.
-#[derive(Clone, Debug)]
-pub(super) struct Size {
-    pub(super) expr: PrimExpr,
-    /// The number, or an upper bound of it.
-    pub(super) most: Option<u64>,
 }
 
 /// Plans a function. Errors when a size is not known, or larger than memory can be.
@@ -128,44 +131,13 @@ pub(super) fn plan(lin: &Linear, options: &super::Options) -> Result<Placement, 
     Ok(groups.place(lin, &live, &analyzer, aliased))
 }
 
-/// What is known of the symbolic variables of a function.
-pub(super) fn bounds_of(lin: &Linear) -> Analyzer {
-    let mut vars: Vec<Var> = Vec::new();
-    let dims = lin.tensors.iter().flat_map(|t| t.dims.iter().flatten());
-    dims.for_each(|d| vars.extend(free_vars(d)));
-    let mut analyzer = Analyzer::new();
-    for v in &vars {
-        let most = lin.bounds.iter().find(|(n, _)| n == v.name()).map_or(IntBound::POS_INF, |(_, most)| *most);
-        analyzer.assume_bounds(v, IntBound { min: 0, max: most });
-    }
-    analyzer
-}
-
-/// The size of a tensor.
-pub(super) fn size_of(lin: &Linear, t: TensorId, analyzer: &Analyzer) -> Result<Size, Diag> {
-    let tensor = &lin.tensors[t];
-    let (Some(dims), Some(dtype)) = (&tensor.dims, tensor.dtype) else {
-        return Err(Diag::error(lin.span, format!("the size of {} is not known", tensor.name)));
-    };
-    let too_large = || Diag::error(lin.span, format!("{} has more bytes than memory can address", tensor.name));
-    let fixed: Option<Vec<i64>> = dims.iter().map(PrimExpr::as_int).collect();
-    if let Some(dims) = fixed {
-        let count = dims.iter().try_fold(1u64, |n, d| n.checked_mul(u64::try_from(*d).ok()?));
-        let bytes = count.and_then(|n| dtype.storage_bytes(n)).and_then(|b| i64::try_from(b).ok());
-        let bytes = bytes.filter(|b| *b <= i64::MAX / 4).ok_or_else(too_large)?;
-        return Ok(Size { expr: PrimExpr::i64(bytes), most: u64::try_from(bytes).ok() });
-    }
-    let count = elements(dims);
-    let width = i64::try_from(dtype.bytes()).map_err(|_| too_large())?;
-    let expr = analyzer.simplify(&(count * PrimExpr::i64(width)));
-    let most = analyzer.bounds(&expr).max;
-    let most = u64::try_from(most).ok().filter(|_| most <= i64::MAX / 4);
-    Ok(Size { expr, most })
-}
-
 /// First write and last use of each root storage.
 pub(super) struct Liveness {
     spans: BTreeMap<StorageId, (usize, usize)>,
+    /// The same without the uses under another name.
+    own: BTreeMap<StorageId, (usize, usize)>,
+    /// Storages that are used under another name, after a move.
+    moved: BTreeSet<StorageId>,
 }
 
 impl Liveness {
@@ -177,8 +149,31 @@ impl Liveness {
                 *span = (span.0.min(at), span.1.max(at));
             }
         });
-        Liveness { spans }
+        let own = spans.clone();
+        let mut moves = Vec::new();
+        moves_in(lin, &lin.steps, &mut moves);
+        // What moves on later comes first.
+        for (from, to) in moves.iter().rev() {
+            let last = spans.get(to).map_or(0, |s| s.1);
+            if let Some(span) = spans.get_mut(from) {
+                span.1 = span.1.max(last);
+            }
+        }
+        Liveness { spans, own, moved: moves.into_iter().map(|(from, _)| from).collect() }
     }
+}
+
+/// Values that are all that uses their memory: what functions return to this one, and copies.
+fn owned(lin: &Linear) -> BTreeSet<StorageId> {
+    let mut found = BTreeSet::new();
+    lin.visit_steps(&mut |_, step| match step {
+        Step::Function { returned, .. } => found.extend(returned.iter().map(|t| lin.storage_of(*t))),
+        Step::Clone { to, .. } => {
+            found.insert(lin.storage_of(*to));
+        }
+        _ => {}
+    });
+    found
 }
 
 /// Memory whose offset is computed at run time, used by storages one after the other.
@@ -190,6 +185,8 @@ struct Region {
 
 /// Storages that share memory by being written in place, joined.
 struct Groups {
+    /// Storages whose contents outlive the function's part of the arena.
+    outlive: BTreeSet<StorageId>,
     /// Root storages to be planned, by first use.
     storages: Vec<StorageId>,
     sizes: BTreeMap<StorageId, Size>,
@@ -207,7 +204,13 @@ impl Groups {
         for s in &storages {
             sizes.insert(*s, size_of(lin, lin.storages[*s].tensor, analyzer)?);
         }
-        Ok(Groups { storages, sizes, spans: live.spans.clone(), over: BTreeMap::new() })
+        let mut outlive = BTreeSet::new();
+        for r in lin.steps.iter().filter(|_| lin.called) {
+            if let Step::Return { tensors } = r {
+                outlive.extend(tensors.iter().flat_map(|t| sources(lin, &lin.steps, lin.storage_of(*t))));
+            }
+        }
+        Ok(Groups { outlive, storages, sizes, spans: live.spans.clone(), over: BTreeMap::new() })
     }
 
     /// Lets outputs of a kernel overwrite arguments that die there.
@@ -230,7 +233,9 @@ impl Groups {
             let free = !self.over.contains_key(&target) && !self.over.values().any(|s| *s == source);
             if made(target) && made(source) && target != source && uses == 1 && dies && born && free {
                 let (x, y) = (&self.sizes[&source], &self.sizes[&target]);
-                if analyzer.prove_equal(&x.expr, &y.expr) {
+                let kind = |s: &Size| (s.most.is_some(), s.before.is_some());
+                let alike = kind(x) == kind(y) && !self.outlive.contains(&target);
+                if alike && analyzer.prove_equal(&x.expr, &y.expr) {
                     self.over.insert(target, source);
                     for buffer in [*arg, args.len() + *out] {
                         if !aliased.contains(&(*kernel, buffer)) {
@@ -260,7 +265,7 @@ impl Groups {
         analyzer: &Analyzer,
         regions: &mut Vec<Region>,
     ) {
-        let bytes = &self.sizes[&storage].expr;
+        let Some(bytes) = &self.sizes[&storage].before else { return };
         let at_most = |a: &PrimExpr, b: &PrimExpr| a == b || analyzer.prove(&a.clone().le(b.clone()));
         let grows = |r: &Region| free_vars(bytes).is_subset(&free_vars(&r.bytes)) && at_most(&r.bytes, bytes);
         let free = |r: &Region| r.last < first;
@@ -286,9 +291,16 @@ impl Groups {
             self.storages.iter().copied().filter(|s| lin.storages[*s].origin == Origin::Made).collect();
         let mut intervals: BTreeMap<StorageId, Interval> = BTreeMap::new();
         let mut regions: Vec<Region> = Vec::new();
+        let mut blocks: Vec<StorageId> = Vec::new();
         for s in &in_arena {
             let (base, (first, last)) = (self.base(*s), live.spans[s]);
-            match self.sizes[s].most {
+            let size = &self.sizes[s];
+            match size.most {
+                _ if self.outlive.contains(s) || size.most.is_none() && size.before.is_none() => {
+                    if !blocks.contains(&base) {
+                        blocks.push(base);
+                    }
+                }
                 Some(bytes) => {
                     let i = intervals.entry(base).or_insert(Interval { bytes, first, last });
                     *i = Interval { bytes: i.bytes.max(bytes), first: i.first.min(first), last: i.last.max(last) };
@@ -303,19 +315,27 @@ impl Groups {
         for s in &self.storages {
             let base = self.base(*s);
             let region = regions.iter().position(|r| r.bases.contains(&base));
-            let place = match (lin.storages[*s].origin, bases.iter().position(|b| *b == base), region) {
+            let block = blocks.iter().position(|b| *b == base);
+            let place = match (lin.storages[*s].origin, bases.iter().position(|b| *b == base), region, block) {
                 (Origin::Out(i), ..) => Place::Out(i),
-                (_, Some(k), _) => Place::Arena(offsets[k]),
-                (_, None, region) => Place::Dynamic(region.unwrap_or_default()),
+                (_, _, _, Some(block)) => Place::Overflow(block),
+                (_, Some(k), ..) => Place::Arena(offsets[k]),
+                (_, None, region, _) => Place::Dynamic(region.unwrap_or_default()),
             };
             places.insert(*s, place);
         }
         let mut freed: BTreeMap<usize, Vec<StorageId>> = BTreeMap::new();
-        for s in in_arena.iter().filter(|s| !self.over.values().any(|x| x == *s)) {
+        // What is used under another name is not known to be what that name means in this run.
+        let ends = |s: &&StorageId| !self.over.values().any(|x| x == *s) && !live.moved.contains(s);
+        for s in in_arena.iter().filter(ends) {
             freed.entry(live.spans[s].1).or_default().push(*s);
+        }
+        for s in owned(lin).into_iter().filter(|s| !live.moved.contains(s)) {
+            freed.entry(live.spans[&s].1).or_default().push(s);
         }
         let each: Vec<Interval> = in_arena
             .iter()
+            .filter(|s| !matches!(places[s], Place::Overflow(_)))
             .filter_map(|s| self.sizes[s].most.map(|bytes| (s, bytes)))
             .map(|(s, bytes)| Interval { bytes, first: live.spans[s].0, last: live.spans[s].1 })
             .collect();
@@ -329,7 +349,7 @@ impl Groups {
             naive_bytes: each.iter().map(Interval::padded).sum(),
             regions: regions.into_iter().map(|r| r.bytes).collect(),
         };
-        Placement { plan, places, freed, aliased }
+        Placement { plan, places, freed, blocks, spans: live.own.clone(), aliased }
     }
 
     fn row(&self, lin: &Linear, live: &Liveness, s: StorageId, place: Place) -> Planned {

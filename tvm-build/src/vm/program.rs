@@ -1,7 +1,7 @@
 //! The tables of a program and what typed entry points need to know of it.
 
 use super::dtype::run_dtype;
-use super::linear::{Linear, OutSlot};
+use super::linear::{Linear, OutSlot, ReturnSlot};
 use super::plan::Plan;
 use super::table::{Constants, leak, leak_str};
 use crate::lower::LoweredFunc;
@@ -70,8 +70,28 @@ pub struct EntryOut {
     pub name: String,
     /// Element type.
     pub dtype: DType,
-    /// Dimensions, over the symbols of the parameters.
-    pub dims: Vec<PrimExpr>,
+    /// What is known of its shape, and who provides the memory.
+    pub shape: OutShape,
+}
+
+/// The shape of an output of an entry point.
+#[derive(Clone, Debug)]
+pub enum OutShape {
+    /// Over the symbols of the parameters: the caller provides the memory.
+    Given(Vec<PrimExpr>),
+    /// Known when the call has run, of this rank where that is known: the call returns the tensor, in the module's
+    /// memory.
+    Returned(Option<usize>),
+}
+
+impl EntryOut {
+    /// The dimensions of an output that the caller provides.
+    pub fn dims(&self) -> Option<&[PrimExpr]> {
+        match &self.shape {
+            OutShape::Given(dims) => Some(dims),
+            OutShape::Returned(_) => None,
+        }
+    }
 }
 
 impl Entry {
@@ -86,18 +106,24 @@ impl Entry {
             StructInfo::Prim(_, e) => EntryKind::Int(e.clone()),
             _ => EntryKind::Int(None),
         };
-        let out = |o: &OutSlot| match run_dtype(o.dtype) {
-            Some(dtype) => Ok(EntryOut { name: o.name.clone(), dtype, dims: o.dims.clone() }),
-            None => {
-                Err(Diag::error(lin.span, format!("{}: output {} has elements of type {}", lin.name, o.name, o.dtype))
-                    .help("convert it with R.astype: entry points have no such element type"))
-            }
+        let out = |name: &str, dtype: tvm_ir::dtype::DType, shape: OutShape| match run_dtype(dtype) {
+            Some(dtype) => Ok(EntryOut { name: name.to_string(), dtype, shape }),
+            None => Err(Diag::error(lin.span, format!("{}: output {name} has elements of type {dtype}", lin.name))
+                .help("convert it with R.astype: entry points have no such element type")),
         };
+        let given = lin.outs.iter().map(|OutSlot { name, position, dims, dtype }| {
+            Ok((*position, out(name, *dtype, OutShape::Given(dims.clone()))?))
+        });
+        let returned = lin.returned.iter().map(|ReturnSlot { name, position, rank, dtype }| {
+            Ok((*position, out(name, *dtype, OutShape::Returned(*rank))?))
+        });
+        let mut outs = given.chain(returned).collect::<Result<Vec<_>, Diag>>()?;
+        outs.sort_by_key(|(position, _)| *position);
         Ok(Entry {
             name: lin.name.to_string(),
             function,
             params: lin.params.iter().map(|p| EntryParam { name: p.name.clone(), kind: kind(&p.info) }).collect(),
-            outs: lin.outs.iter().map(out).collect::<Result<_, _>>()?,
+            outs: outs.into_iter().map(|(_, out)| out).collect(),
             dynamic_bytes: (!plan.regions.is_empty()).then(|| plan.region_offset(plan.regions.len())),
         })
     }

@@ -110,7 +110,7 @@ impl Emitter<'_> {
     pub(super) fn check_bounds(&mut self) -> Result<(), Diag> {
         for (name, reg, most) in std::mem::take(&mut self.unchecked) {
             let symbol = self.constants.param(Param { name, ty: Type::Any })?;
-            self.run(&builtin::AT_MOST, vec![Operand::Reg(reg), Operand::Imm(most), symbol]);
+            self.run(&builtin::AT_MOST, vec![Operand::Reg(reg), most, symbol]);
         }
         Ok(())
     }

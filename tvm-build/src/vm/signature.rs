@@ -107,7 +107,11 @@ impl Emitter<'_> {
             let reg = self.register()?;
             self.scope.symbols.insert(v.clone(), reg);
             if let Some((_, most)) = self.lin.bounds.iter().find(|(n, _)| n == v.name()) {
-                self.unchecked.push((name, reg, *most));
+                self.unchecked.push((name, reg, Operand::Imm(*most)));
+            }
+            if let Some(m) = self.lin.most.iter().find(|m| m.check && m.var == *v) {
+                let most = self.eval(&m.most)?;
+                self.unchecked.push((name, reg, most));
             }
             return Ok(Dim::Bind(reg, name));
         }

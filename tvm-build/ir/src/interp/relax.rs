@@ -278,6 +278,12 @@ fn builtin(c: &Call, frame: &Frame, info: &StructInfo) -> Result<Value, Diag> {
             let t = t.borrow();
             Ok(Value::Shape((0..t.len()).map(|i| t.get_i64(i)).collect()))
         }
+        ("at_most", [Value::Shape(dims), Value::Shape(most)], _) => {
+            match dims.len() == most.len() && dims.iter().zip(most).all(|(d, m)| d <= m) {
+                true => Ok(Value::Shape(dims.clone())),
+                false => Err(Diag::error(c.span, format!("R.at_most: {dims:?} is above the bound {most:?}"))),
+            }
+        }
         ("shape_of", [Value::Tensor(t)], _) => Ok(Value::Shape(t.borrow().shape.clone())),
         ("shape_to_tensor", [Value::Shape(dims)], _) => {
             let rank = i64::try_from(dims.len()).unwrap_or(i64::MAX);

@@ -17,6 +17,15 @@ pub(super) static OPS: &[OpDef] = &[
         Pattern::Opaque,
     ),
     op(
+        "at_most",
+        "a shape, whose extents are at most those of another one: compared at run time, a bound for memory",
+        &[arg("input", ArgKind::Shape), arg("most", ArgKind::Shape)],
+        &[],
+        infer_at_most,
+        Lower::Builtin("vm.builtin.at_most"),
+        Pattern::Opaque,
+    ),
+    op(
         "shape_to_tensor",
         "a shape as a vector of int64",
         &[arg("input", ArgKind::Shape)],
@@ -35,6 +44,19 @@ pub(super) static OPS: &[OpDef] = &[
         Pattern::Opaque,
     ),
 ];
+
+fn infer_at_most(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
+    match (cx.info(0)?, cx.info(1)?) {
+        (StructInfo::Shape(dims), StructInfo::Shape(Dims::Known(most))) => match dims.rank() {
+            Some(rank) if rank != most.len() => {
+                Err(cx.fail(format!("the shape has {rank} extents, the bound has {}", most.len())))
+            }
+            Some(_) => Ok(StructInfo::Shape(dims)),
+            None => Ok(StructInfo::Shape(Dims::Rank(most.len()))),
+        },
+        _ => Err(cx.fail("`most` must be a shape whose extents are known, as R.shape([n])")),
+    }
+}
 
 fn infer_to_tensor(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
     let rank = match cx.info(0)? {

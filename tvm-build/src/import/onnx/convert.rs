@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::{Func, IRModule};
+use tvm_ir::prim::Var;
 use tvm_ir::relax::{Dims, Function, Leaf, StructInfo, TensorInfo};
 use tvm_ir::span::Span;
 
@@ -28,6 +29,7 @@ pub(super) fn convert(model: &Model, limits: &Limits) -> Result<IRModule, Diags>
         symbols: Symbols::of_inputs(graph.inputs.iter()),
         emitter: Emitter::new(limits.tensor_elements),
         declared: &graph.value_info,
+        entry: BTreeSet::new(),
         faults: Faults::default(),
         unsupported: Vec::new(),
         inlined: 0,
@@ -58,10 +60,12 @@ pub(super) struct Place<'a> {
 /// Converts a model; in `control` the nodes that hold graphs.
 pub(super) struct Converter<'a> {
     model: &'a Model,
-    symbols: Symbols,
+    pub(super) symbols: Symbols,
     pub(super) emitter: Emitter,
     /// Types that the main graph states for its values.
-    declared: &'a BTreeMap<String, Type>,
+    pub(super) declared: &'a BTreeMap<String, Type>,
+    /// Symbolic variables that inputs tell.
+    pub(super) entry: BTreeSet<Var>,
     pub(super) faults: Faults,
     /// Node and the sentence that says what it is.
     unsupported: Vec<(Span, String, String)>,
@@ -103,7 +107,8 @@ impl<'a> Converter<'a> {
         let caller = Caller::new();
         let place = Place { opsets: &self.model.opsets, caller: &caller, depth: 0 };
         self.nodes(&graph.nodes, &mut scope, place);
-        let outputs: Vec<Value> = graph.outputs.iter().filter_map(|o| scope.get(&o.name).cloned()).collect();
+        let outputs: Vec<(&ValueInfo, Value)> =
+            graph.outputs.iter().filter_map(|o| Some((o, scope.get(&o.name).cloned()?))).collect();
         if outputs.is_empty() {
             self.faults.push(Diag::error(self.model.span, "the model has no outputs"));
         }
@@ -111,7 +116,9 @@ impl<'a> Converter<'a> {
             return None;
         }
         self.emitter.span = self.model.span;
-        let result = match self.emitter.output(&outputs) {
+        let outputs: Result<Vec<Value>, Fail> =
+            outputs.into_iter().map(|(output, value)| self.declared_output(output, value)).collect();
+        let result = match outputs.and_then(|outputs| self.emitter.output(&outputs)) {
             Ok(result) => result,
             Err(Fail(diag)) => {
                 self.faults.push(diag.at(self.model.span));
@@ -131,6 +138,7 @@ impl<'a> Converter<'a> {
         self.emitter.check_size(&info)?;
         info.visit_exprs(&mut |dim| {
             if let Some(var) = dim.as_var() {
+                self.entry.insert(var.clone());
                 self.emitter.function.bindings().analyzer.assume_nonnegative(var);
             }
         });
@@ -163,6 +171,13 @@ impl<'a> Converter<'a> {
                 let value = outputs.next();
                 if !name.is_empty() {
                     let value = value.unwrap_or_else(|| Value::Poison(self.declared_info(name)));
+                    let value = match self.with_extents(name, value) {
+                        Ok(value) => value,
+                        Err(Fail(diag)) => {
+                            self.faults.push(diag.at(node.span));
+                            Value::Poison(None)
+                        }
+                    };
                     scope.insert(name.clone(), value);
                 }
             }

@@ -20,6 +20,7 @@ mod convert;
 mod cx;
 mod data_type;
 mod datum;
+mod declared;
 mod dims;
 mod emit;
 mod extents;

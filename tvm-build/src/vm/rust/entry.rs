@@ -4,7 +4,7 @@ use super::RustOptions;
 use super::expr::extent;
 use super::names::{Identifiers, comment};
 use crate::vm::dtype::rust_type;
-use crate::vm::program::{EmittedProgram, Entry, EntryKind};
+use crate::vm::program::{EmittedProgram, Entry, EntryKind, EntryOut, OutShape};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tvm_ir::diag::Diag;
@@ -33,7 +33,9 @@ pub(super) fn print(
     let dynamic = grows(entry, program);
     let grows = options.heap && dynamic;
     let mut text = String::new();
-    s.method_into(&mut text, &into, entry, function, grows);
+    // Without outputs to provide there is one method.
+    let only = s.outs.is_empty() && !s.returned.is_empty();
+    s.method_into(&mut text, if only { &name } else { &into }, entry, function, grows);
     if dynamic && !calls_functions(function) {
         s.bytes_method(&mut text, &ids.fresh(&format!("{}_arena_bytes", entry.name)), entry, function);
     }
@@ -42,6 +44,9 @@ pub(super) fn print(
         super::nd::print(&mut text, &name, entry, function, grows)?;
     }
     let small = s.outs.iter().map(|o| o.bytes).try_fold(0i64, |n, b| n.checked_add(b?));
+    if only {
+        return Ok(text);
+    }
     if small.is_some_and(|b| b <= STACK_BYTES) {
         s.array_method(&mut text, &name, &into, entry);
     } else if options.heap {
@@ -68,6 +73,14 @@ struct Out {
     shape: String,
 }
 
+/// A tensor that the call returns.
+struct Returned {
+    name: String,
+    label: String,
+    rust: &'static str,
+    rank: usize,
+}
+
 struct Signature {
     /// `x: &[f32; 4]`
     params: Vec<String>,
@@ -76,6 +89,7 @@ struct Signature {
     /// `Arg::input(x, &[4])`
     args: Vec<String>,
     outs: Vec<Out>,
+    returned: Vec<Returned>,
     fallible: bool,
     /// A line about each parameter and output.
     docs: Vec<String>,
@@ -88,12 +102,13 @@ struct Signature {
 
 impl Signature {
     fn new(entry: &Entry) -> Result<Signature, Diag> {
-        let mut ids = Identifiers::new(&["args", "result", "needed"]);
+        let mut ids = Identifiers::new(&["args", "result", "needed", "storage", "value"]);
         let mut s = Signature {
             params: Vec::new(),
             names: Vec::new(),
             args: Vec::new(),
             outs: Vec::new(),
+            returned: Vec::new(),
             fallible: false,
             docs: Vec::new(),
             out_docs: Vec::new(),
@@ -128,14 +143,67 @@ impl Signature {
         }
         for o in &entry.outs {
             let (rust, zero) = element(o.dtype, &o.name)?;
-            let len = fixed(&o.dims).and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
+            let dims = match &o.shape {
+                OutShape::Given(dims) => dims,
+                OutShape::Returned(rank) => {
+                    s.fallible = true;
+                    s.returned(o, *rank, rust, &mut ids)?;
+                    continue;
+                }
+            };
+            let len = fixed(dims).and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
             let bytes = len.and_then(|n| n.checked_mul(i64::try_from(o.dtype.bytes()).ok()?));
             s.fallible |= len.is_none();
-            let (name, shape) = (ids.fresh(&o.name), s.shape(&o.name, &o.dims)?);
-            s.out_docs.push(format!("`{}`: {} {}", comment(&o.name), show_dims(&o.dims), o.dtype));
+            let (name, shape) = (ids.fresh(&o.name), s.shape(&o.name, dims)?);
+            s.out_docs.push(format!("`{}`: {} {}", comment(&o.name), show_dims(dims), o.dtype));
             s.outs.push(Out { name, label: o.name.clone(), rust, zero, len, bytes, shape });
         }
         Ok(s)
+    }
+
+    fn returned(
+        &mut self,
+        o: &EntryOut,
+        rank: Option<usize>,
+        rust: &'static str,
+        ids: &mut Identifiers,
+    ) -> Result<(), Diag> {
+        let Some(rank) = rank else {
+            let m = format!("the rank of {} is not known", o.name);
+            return Err(Diag::error(Span::NONE, m).help("give it a rank with R.match_cast"));
+        };
+        self.out_docs.push(format!(
+            "`{}`: {} of rank {rank} in the module's memory, whose shape the call tells",
+            comment(&o.name),
+            o.dtype
+        ));
+        self.returned.push(Returned { name: ids.fresh(&o.name), label: o.name.clone(), rust, rank });
+        Ok(())
+    }
+
+    /// Types and names of all results in order; `given` says the types of those that are not returned.
+    fn results(&self, entry: &Entry, given: &dyn Fn(&Out) -> String) -> (Vec<String>, Vec<String>) {
+        let (mut outs, mut returned) = (self.outs.iter(), self.returned.iter());
+        let each = entry.outs.iter().filter_map(|o| match o.shape {
+            OutShape::Given(_) => outs.next().map(|o| (given(o), o.name.clone())),
+            OutShape::Returned(_) => returned.next().map(|r| (view_type(r), r.name.clone())),
+        });
+        each.unzip()
+    }
+
+    /// After a call with `storage`: the tensors that it returned, by their names.
+    fn views(&self, out: &mut String) {
+        out.push_str("            let value = result?;\n");
+        for (i, r) in self.returned.iter().enumerate() {
+            let _ = writeln!(
+                out,
+                "            // SAFETY: the call gave it, in memory that the module owns and that `self` borrows.\n            \
+                 let {}: {} = unsafe {{ storage.view(value, {i}, {:?}) }}?;",
+                r.name,
+                view_type(r),
+                r.label
+            );
+        }
     }
 
     fn param(&mut self, label: &str, name: String, kind: &EntryKind, ids: &mut Identifiers) -> Result<(), Diag> {
@@ -222,7 +290,7 @@ impl Signature {
     /// The call itself, with what is due in the place of outputs.
     fn call(&self, out: &mut String, entry: &Entry, f: &Function, outs: &[String], grows: bool) {
         let args: Vec<String> = self.args.iter().chain(outs).cloned().collect();
-        call(out, entry, f, &args, grows.then_some(&self.vars));
+        call(out, entry, f, &args, grows.then_some(&self.vars), !self.returned.is_empty());
     }
 
     fn bytes_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function) {
@@ -261,12 +329,19 @@ impl Signature {
             None => format!("{}: &mut [{}]", o.name, o.rust),
         });
         let params: Vec<String> = self.params.iter().cloned().chain(outs).collect();
-        let ret = if self.fallible { " -> Result<(), Error>" } else { "" };
+        let types: Vec<String> = self.returned.iter().map(view_type).collect();
+        let ret =
+            if self.fallible { format!(" -> Result<{}, Error>", Signature::tuple(&types)) } else { String::new() };
         let _ = writeln!(out, "        pub fn {name}({}){ret} {{", with_self(&params));
         let outs: Vec<String> =
             self.outs.iter().map(|o| format!("Arg::output(&mut *{}, {})", o.name, o.shape)).collect();
         self.call(out, entry, f, &outs, grows);
-        self.finish(out, "");
+        if self.returned.is_empty() {
+            return self.finish(out, "");
+        }
+        self.views(out);
+        let names: Vec<String> = self.returned.iter().map(|r| r.name.clone()).collect();
+        let _ = writeln!(out, "            Ok({})\n        }}", Signature::tuple(&names));
     }
 
     /// `(T, T)`, `T` or nothing.
@@ -291,24 +366,24 @@ impl Signature {
         if self.outs.is_empty() {
             return;
         }
-        let types: Vec<String> =
-            self.outs.iter().map(|o| format!("[{}; {}]", o.rust, o.len.unwrap_or_default())).collect();
+        let (types, names) = self.results(entry, &|o| format!("[{}; {}]", o.rust, o.len.unwrap_or_default()));
         self.returning(out, name, entry, &types);
         for o in &self.outs {
             let _ = writeln!(out, "            let mut {} = [{}; {}];", o.name, o.zero, o.len.unwrap_or_default());
         }
         let outs = self.outs.iter().map(|o| format!("&mut {}", o.name));
         let args: Vec<String> = self.names.iter().cloned().chain(outs).collect();
-        let names: Vec<String> = self.outs.iter().map(|o| o.name.clone()).collect();
         let question = if self.fallible { "?" } else { "" };
-        let _ = writeln!(out, "            self.{into}({}){question};", args.join(", "));
+        let views: Vec<String> = self.returned.iter().map(|r| r.name.clone()).collect();
+        let bind = if views.is_empty() { String::new() } else { format!("let {} = ", Signature::tuple(&views)) };
+        let _ = writeln!(out, "            {bind}self.{into}({}){question};", args.join(", "));
         let value = Signature::tuple(&names);
         let value = if self.fallible { format!("Ok({value})") } else { value };
         let _ = writeln!(out, "            {value}\n        }}");
     }
 
     fn vec_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function, grows: bool) {
-        let types: Vec<String> = self.outs.iter().map(|o| format!("::std::vec::Vec<{}>", o.rust)).collect();
+        let (types, names) = self.results(entry, &|o| format!("::std::vec::Vec<{}>", o.rust));
         self.returning(out, name, entry, &types);
         for o in &self.outs {
             let made = match o.len {
@@ -320,9 +395,17 @@ impl Signature {
         let outs: Vec<String> =
             self.outs.iter().map(|o| format!("Arg::output(&mut {}, {})", o.name, o.shape)).collect();
         self.call(out, entry, f, &outs, grows);
-        let names: Vec<String> = self.outs.iter().map(|o| o.name.clone()).collect();
-        self.finish(out, &Signature::tuple(&names));
+        if self.returned.is_empty() {
+            return self.finish(out, &Signature::tuple(&names));
+        }
+        self.views(out);
+        let _ = writeln!(out, "            Ok({})\n        }}", Signature::tuple(&names));
     }
+}
+
+/// `TensorView<'_, f32, 2>`
+fn view_type(r: &Returned) -> String {
+    format!("TensorView<'_, {}, {}>", r.rust, r.rank)
 }
 
 /// Bytes of the arena that a call needs, an `i64`; `None` where that is constant or not known before.
@@ -334,15 +417,20 @@ fn arena_bytes(entry: &Entry, f: &Function, vars: &BTreeMap<Var, String>) -> Opt
     }
 }
 
-/// The call itself. One that may need a larger arena than there is grows it, by the expressions of its extents.
+/// The call itself, with a variable for its storage if `named`. One that may need a larger arena than there is grows it, by the expressions of its extents.
 pub(super) fn call(
     out: &mut String,
     entry: &Entry,
     f: &Function,
     args: &[String],
     growth: Option<&BTreeMap<Var, String>>,
+    named: bool,
 ) {
-    let storage = format!("Storage::<{}, {}, {}>::new()", f.frame.registers, f.frame.ints, f.frame.pointers);
+    let mut storage = format!("Storage::<{}, {}, {}>::new()", f.frame.registers, f.frame.ints, f.frame.pointers);
+    if named {
+        let _ = writeln!(out, "            let mut storage = {storage};");
+        storage = "storage".into();
+    }
     let mut call = format!("self.state.call(\n                {},\n                &[\n", entry.function);
     for a in args {
         let _ = writeln!(call, "                    {a},");
@@ -396,10 +484,10 @@ fn fixed(dims: &[PrimExpr]) -> Option<Vec<i64>> {
 fn symbols_of(entry: &Entry) -> Vec<Var> {
     let mut out: Vec<Var> = Vec::new();
     let params = entry.params.iter().filter_map(|p| match &p.kind {
-        EntryKind::Tensor(_, dims) => dims.as_ref(),
+        EntryKind::Tensor(_, dims) => dims.as_deref(),
         _ => None,
     });
-    for e in params.chain(entry.outs.iter().map(|o| &o.dims)).flatten() {
+    for e in params.chain(entry.outs.iter().filter_map(EntryOut::dims)).flatten() {
         visit(e, &mut |n| {
             if let Some(v) = n.as_var() {
                 if !out.contains(v) {

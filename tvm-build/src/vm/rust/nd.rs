@@ -3,7 +3,7 @@
 use super::entry::{call, element};
 use super::expr::extent;
 use super::names::{Identifiers, comment};
-use crate::vm::program::{Entry, EntryKind};
+use crate::vm::program::{Entry, EntryKind, OutShape};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tvm_ir::diag::Diag;
@@ -13,7 +13,7 @@ use tvm_runtime::Function;
 
 /// A method that takes views and gives arrays; symbols are read off the views.
 pub(super) fn print(out: &mut String, name: &str, entry: &Entry, function: &Function, grows: bool) -> Result<(), Diag> {
-    let mut ids = Identifiers::new(&["args", "result", "needed"]);
+    let mut ids = Identifiers::new(&["args", "result", "needed", "storage", "value"]);
     let (mut params, mut shapes, mut args, mut vars) = (Vec::new(), String::new(), Vec::new(), BTreeMap::new());
     for p in &entry.params {
         let name = ids.fresh(&p.name);
@@ -57,12 +57,32 @@ pub(super) fn print(out: &mut String, name: &str, entry: &Entry, function: &Func
             }
         }
     }
-    let (mut types, mut values, mut made) = (Vec::new(), Vec::new(), String::new());
+    let (mut types, mut values, mut made, mut returned) = (Vec::new(), Vec::new(), String::new(), 0);
     for o in &entry.outs {
         let (rust, zero) = element(o.dtype, &o.name)?;
-        let (name, rank) = (ids.fresh(&o.name), o.dims.len());
+        let name = ids.fresh(&o.name);
+        let dims = match &o.shape {
+            OutShape::Given(dims) => dims,
+            OutShape::Returned(rank) => {
+                let rank = rank.ok_or_else(|| {
+                    let m = format!("the rank of {} is not known", o.name);
+                    Diag::error(Span::NONE, m).help("give it a rank with R.match_cast")
+                })?;
+                types.push(array("ArrayView", "'_, ", rust, rank));
+                // SAFETY, in the text: as for the entry points without ndarray.
+                values.push(format!(
+                    "nd::view({0:?}, {{\n                // SAFETY: the call gave it, in memory that the module owns and \
+                     that `self` borrows.\n                unsafe {{ storage.view::<{rust}, {rank}>(value, {returned}, {0:?}) \
+                     }}?\n            }})",
+                    o.name
+                ));
+                returned += 1;
+                continue;
+            }
+        };
+        let rank = dims.len();
         let shape = ids.fresh(&format!("{}_shape", o.name));
-        let dims = extents(&o.name, &o.dims, &vars)?;
+        let dims = extents(&o.name, dims, &vars)?;
         let _ = writeln!(made, "            let {shape}: [i64; {rank}] = [{dims}];");
         let _ = writeln!(made, "            let mut {name} = zeros({:?}, {zero}, &{shape})?;", o.name);
         args.push(format!("Arg::output(&mut {name}, &{shape})"));
@@ -88,12 +108,13 @@ pub(super) fn print(out: &mut String, name: &str, entry: &Entry, function: &Func
         params.join(", "),
         tuple(&types),
     );
-    call(out, entry, function, &args, grows.then_some(&vars));
+    call(out, entry, function, &args, grows.then_some(&vars), returned > 0);
     let value = match values.as_slice() {
         [one] => one.clone(),
         all => format!("Ok(({}))", all.iter().map(|v| format!("{v}?")).collect::<Vec<_>>().join(", ")),
     };
-    let _ = write!(out, "            result?;\n            {value}\n        }}\n");
+    let bound = if returned > 0 { "let value = result?" } else { "result?" };
+    let _ = write!(out, "            {bound};\n            {value}\n        }}\n");
     Ok(())
 }
 

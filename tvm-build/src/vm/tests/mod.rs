@@ -7,6 +7,7 @@ mod loops;
 mod native;
 mod plans;
 mod random;
+mod returned;
 mod rust_text;
 
 use super::*;
