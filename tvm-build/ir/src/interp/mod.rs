@@ -23,12 +23,14 @@ mod lowered;
 mod lowered_tests;
 pub mod relax;
 mod scalar;
+mod symbolic;
 #[cfg(test)]
 mod tests;
 mod tir;
 mod vm;
 
 pub use buf::TensorBuf;
+pub use symbolic::{ExprTensor, run_symbolic};
 
 use crate::diag::Diag;
 use crate::lowered::Kernel;

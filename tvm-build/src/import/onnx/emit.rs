@@ -1,6 +1,7 @@
 //! Calls of the op table, made from values and bound when they are used.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tvm_ir::attrs::AttrValue;
@@ -14,8 +15,9 @@ use tvm_ir::relax::build::{BindingBuilder, FnBuilder};
 use tvm_ir::relax::{ArgKind, Call, Expr, Leaf, StructInfo, Var};
 use tvm_ir::span::Span;
 
+use super::fold::{Known, fold};
 use super::limits::check_rank;
-use super::value::{Pending, Value, int_constant};
+use super::value::{Pending, Value};
 
 /// Why a node cannot be converted. The driver adds where.
 #[derive(Debug)]
@@ -93,41 +95,57 @@ impl Emitter {
         let mut values = Vec::with_capacity(declared.len());
         for (i, value) in args.into_iter().enumerate() {
             let kind = declared.get(i).map_or(ArgKind::Any, |arg| arg.kind);
-            values.push(self.coerce(value, kind)?);
+            values.push(coerce(value, kind));
         }
-        let leaves: Vec<Leaf> = values.iter().map(stand_in).collect();
+        let mut known = BTreeMap::new();
+        let leaves: Vec<Leaf> = values.iter().map(|value| stand_in(value, &mut known)).collect();
         let call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
         let info = ops::infer(&call, &self.function.bindings().analyzer)?;
         self.check_size(&info)?;
+        let analyzer = &self.function.bindings().analyzer;
+        let known = fold(&call, &info, known, analyzer);
+        if let Some(value) = known.as_ref().and_then(|known| known.value(analyzer)) {
+            return Ok(value);
+        }
         // Completing a call may add arguments and rewrite them; the others are the values given.
         let mut given = leaves.into_iter().zip(values);
         let args = call.args.into_iter().map(|leaf| match given.next() {
-            Some((stand_in, value)) if stand_in == leaf => value,
-            _ => Value::Leaf(leaf),
+            Some((stand_in, value)) if stand_in == leaf => self.tensor(value),
+            _ => Ok(Value::Leaf(leaf)),
         });
-        let args = args.collect();
-        Ok(Value::Call(Rc::new(Pending { op, args, attrs: call.attrs, info, span: self.span, bound: OnceCell::new() })))
+        let args = args.collect::<Result<_, _>>()?;
+        let bound = OnceCell::new();
+        Ok(Value::Call(Rc::new(Pending { op, args, attrs: call.attrs, info, span: self.span, bound, known })))
     }
 
-    /// A value as what an argument must be.
-    fn coerce(&mut self, value: Value, kind: ArgKind) -> Result<Value, Fail> {
-        let Value::Ints { values, scalar } = &value else { return Ok(value) };
-        match kind {
-            ArgKind::Shape => Ok(Value::shape(values.clone())),
-            ArgKind::Prim if *scalar => Ok(values.first().map_or(value.clone(), |v| Leaf::Prim(v.clone()).into())),
-            _ => self.materialize(values, *scalar),
-        }
-    }
-
-    /// Known integers as a tensor.
-    pub(crate) fn materialize(&mut self, values: &[PrimExpr], scalar: bool) -> Result<Value, Fail> {
-        if let Some(fixed) = values.iter().map(PrimExpr::as_int).collect::<Option<Vec<_>>>() {
-            if let Some(constant) = int_constant(&fixed, scalar) {
-                return Ok(constant.into());
+    /// Known elements as a tensor that the program computes; other values as they are.
+    pub(crate) fn tensor(&mut self, value: Value) -> Result<Value, Fail> {
+        let known = match value {
+            Value::Known(known) => known,
+            Value::Tuple(items) => {
+                return Ok(Value::Tuple(items.into_iter().map(|v| self.tensor(v)).collect::<Result<_, _>>()?));
             }
+            _ => return Ok(value),
+        };
+        let elements = known.elements.iter().map(|e| e.cast(DType::I64)).collect();
+        let mut tensor = self.call("shape_to_tensor", vec![Value::shape(elements)], vec![])?;
+        if known.shape.len() != 1 {
+            let dims = known.shape.iter().map(|d| PrimExpr::i64(*d)).collect();
+            tensor = self.call("reshape", vec![tensor, Value::shape(dims)], vec![])?;
         }
-        let tensor = self.call("shape_to_tensor", vec![Value::shape(values.to_vec())], vec![])?;
-        if scalar { self.call("reshape", vec![tensor, Value::shape(vec![])], vec![]) } else { Ok(tensor) }
+        if known.dtype != DType::I64 {
+            tensor = self.call("astype", vec![tensor], vec![("dtype", AttrValue::DType(known.dtype))])?;
+        }
+        Ok(tensor)
+    }
+
+    /// Known integers as a tensor of rank 1, or 0 if `scalar`.
+    pub(crate) fn materialize(&mut self, values: &[PrimExpr], scalar: bool) -> Result<Value, Fail> {
+        let value = match values {
+            [value] if scalar => Value::int(value.clone()),
+            _ => Value::ints(values.to_vec()),
+        };
+        self.tensor(value)
     }
 
     /// Binds a value, and before it what it depends on, from the left to the right.
@@ -135,8 +153,8 @@ impl Emitter {
         match value {
             Value::Leaf(leaf) => Ok(leaf.clone()),
             Value::Tuple(items) => Ok(Leaf::Tuple(items.iter().map(|v| self.bind(v)).collect::<Result<_, _>>()?)),
-            Value::Ints { values, scalar } => {
-                let tensor = self.materialize(values, *scalar)?;
+            Value::Known(_) => {
+                let tensor = self.tensor(value.clone())?;
                 self.bind(&tensor)
             }
             Value::Poison(info) => Ok(Var::new("poison", info.clone().unwrap_or(StructInfo::Object)).into()),
@@ -159,7 +177,8 @@ impl Emitter {
     /// Binds what a value depends on, and not the value itself.
     pub(crate) fn normalize(&mut self, value: &Value) -> Result<(), Fail> {
         match value {
-            Value::Call(call) if call.bound.get().is_none() => {
+            // What is known may never be needed as a tensor.
+            Value::Call(call) if call.bound.get().is_none() && call.known.is_none() => {
                 for arg in &call.args {
                     self.bind(arg)?;
                 }
@@ -220,16 +239,35 @@ fn checked_product(product: Option<u64>, extent: u64) -> Option<u64> {
     product?.checked_mul(extent)
 }
 
-/// A leaf of the same struct info, for inference before the value is bound.
-fn stand_in(value: &Value) -> Leaf {
+/// A value as what an argument must be.
+fn coerce(value: Value, kind: ArgKind) -> Value {
+    match (kind, value.tensor_info().and_then(|t| t.dims.rank()), value.known_ints()) {
+        (ArgKind::Shape, Some(1), Some(values)) => Value::shape(values),
+        (ArgKind::Prim, Some(0), Some(values)) if value.as_const().is_none() => {
+            values.into_iter().next().map_or(value, |v| Leaf::Prim(v).into())
+        }
+        _ => value,
+    }
+}
+
+/// A leaf of the same struct info, for inference before the value is bound. What is known of it is added to `known`.
+fn stand_in(value: &Value, known: &mut BTreeMap<Var, Known>) -> Leaf {
     match value {
         Value::Leaf(leaf) => leaf.clone(),
-        Value::Tuple(items) => Leaf::Tuple(items.iter().map(stand_in).collect()),
-        Value::Call(call) => match call.bound.get() {
-            Some(leaf) => leaf.clone(),
-            None => Var::new("unbound", call.info.clone()).into(),
-        },
-        Value::Ints { .. } | Value::Poison(_) => Var::new("unbound", value.info().unwrap_or(StructInfo::Object)).into(),
+        Value::Tuple(items) => Leaf::Tuple(items.iter().map(|v| stand_in(v, known)).collect()),
+        Value::Call(call) => {
+            let leaf = call.bound.get().cloned().unwrap_or_else(|| Var::new("unbound", call.info.clone()).into());
+            if let (Leaf::Var(var), Some(value)) = (&leaf, &call.known) {
+                known.insert(var.clone(), value.clone());
+            }
+            leaf
+        }
+        Value::Known(tensor) => {
+            let var = Var::new("known", StructInfo::tensor_fixed(&tensor.shape, tensor.dtype));
+            known.insert(var.clone(), Known::Exprs((**tensor).clone()));
+            var.into()
+        }
+        Value::Poison(info) => Var::new("unbound", info.clone().unwrap_or(StructInfo::Object)).into(),
     }
 }
 

@@ -25,6 +25,7 @@ mod dims;
 mod emit;
 mod extents;
 mod external;
+mod fold;
 mod graph;
 mod limits;
 mod ops;

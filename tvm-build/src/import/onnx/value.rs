@@ -6,11 +6,13 @@ use std::rc::Rc;
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::constant::{Bytes, Constant};
 use tvm_ir::dtype::DType;
+use tvm_ir::interp::ExprTensor;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::{Dims, Leaf, Op, StructInfo, TensorInfo};
 use tvm_ir::span::Span;
 
 use super::data_type::DataType;
+use super::fold::{self, Known};
 use super::tensor::Tensor;
 
 /// A value.
@@ -25,13 +27,9 @@ pub(crate) enum Value {
     Call(Rc<Pending>),
     /// A tuple of values, as an argument or as the outputs of a node.
     Tuple(Vec<Value>),
-    /// An `int64` tensor of rank 0 or 1 whose elements are known expressions: the stuff that shapes are made of.
-    Ints {
-        /// The elements; exactly one if it is a scalar.
-        values: Vec<PrimExpr>,
-        /// Whether the rank is 0.
-        scalar: bool,
-    },
+    /// A small tensor of integers whose elements are known expressions, at least one of them no literal (what is
+    /// all literals is a constant): the stuff that shapes are made of.
+    Known(Rc<ExprTensor>),
     /// The output of a node that could not be converted. What it would have been may be known.
     Poison(Option<StructInfo>),
 }
@@ -45,6 +43,8 @@ pub(crate) struct Pending {
     pub(crate) info: StructInfo,
     pub(crate) span: Span,
     pub(crate) bound: OnceCell<Leaf>,
+    /// The result, where it is known and the call is there nevertheless.
+    pub(crate) known: Option<Known>,
 }
 
 impl Value {
@@ -55,13 +55,31 @@ impl Value {
 
     /// A rank-1 `int64` tensor of known elements.
     pub(crate) fn ints(values: Vec<PrimExpr>) -> Value {
-        Value::Ints { values, scalar: false }
+        let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
+        Value::known(ExprTensor { dtype: DType::I64, shape: vec![count], elements: values })
     }
 
-    /// The constant, if it is one.
+    /// A rank-0 `int64` tensor of a known element.
+    pub(crate) fn int(value: PrimExpr) -> Value {
+        Value::known(ExprTensor { dtype: DType::I64, shape: Vec::new(), elements: vec![value] })
+    }
+
+    /// A tensor of known elements of integers: a constant, if all of them are literals.
+    pub(crate) fn known(tensor: ExprTensor) -> Value {
+        match tensor.to_buf().and_then(fold::constant) {
+            Some(constant) => constant.into(),
+            None => Value::Known(Rc::new(tensor)),
+        }
+    }
+
+    /// The constant, if it is one or has been computed from constants.
     pub(crate) fn as_const(&self) -> Option<&Constant> {
         match self {
             Value::Leaf(Leaf::Const(constant)) => Some(constant),
+            Value::Call(call) => match &call.known {
+                Some(Known::Const(constant)) => Some(constant),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -72,11 +90,7 @@ impl Value {
             Value::Leaf(leaf) => leaf.info(),
             Value::Call(call) => Some(call.info.clone()),
             Value::Tuple(items) => Some(StructInfo::Tuple(items.iter().map(Value::info).collect::<Option<_>>()?)),
-            Value::Ints { values, scalar } => {
-                let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
-                let dims = if *scalar { Vec::new() } else { vec![PrimExpr::i64(count)] };
-                Some(StructInfo::tensor(dims, DType::I64))
-            }
+            Value::Known(tensor) => Some(StructInfo::tensor_fixed(&tensor.shape, tensor.dtype)),
             Value::Poison(info) => info.clone(),
         }
     }
@@ -86,10 +100,12 @@ impl Value {
         self.info()?.as_tensor().cloned()
     }
 
-    /// The elements of an integer tensor of rank 0 or 1, if they are known now.
+    /// The elements of an integer tensor of rank 0 or 1 as `int64`, if they are known now.
     pub(crate) fn known_ints(&self) -> Option<Vec<PrimExpr>> {
         match self {
-            Value::Ints { values, .. } => Some(values.clone()),
+            Value::Known(tensor) if tensor.shape.len() <= 1 => {
+                Some(tensor.elements.iter().map(|e| e.cast(DType::I64)).collect())
+            }
             Value::Leaf(Leaf::Const(constant)) if constant.shape().len() <= 1 => {
                 Some(ints_of(constant)?.into_iter().map(PrimExpr::i64).collect())
             }

@@ -1,11 +1,9 @@
 //! Element-wise operators of two or more inputs, which broadcast.
 
 use tvm_ir::attrs::AttrValue;
-use tvm_ir::constant::{Bytes, Constant};
-use tvm_ir::dtype::DType;
-use tvm_ir::prim::{BinOp, PrimExpr};
+use tvm_ir::prim::PrimExpr;
 
-use super::{Row, ints};
+use super::Row;
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::{Value, numbers_of};
@@ -13,50 +11,42 @@ use crate::import::onnx::value::{Value, numbers_of};
 /// By operator and version. Before version 7 the second input broadcasts only where an attribute says so.
 pub(super) static ROWS: &[Row] = &[
     ("Add", 1, |cx| legacy(cx, "add")),
-    ("Add", 7, |cx| two(cx, "add", Some(BinOp::Add))),
+    ("Add", 7, |cx| two(cx, "add")),
     ("And", 1, |cx| legacy(cx, "logical_and")),
-    ("And", 7, |cx| two(cx, "logical_and", None)),
+    ("And", 7, |cx| two(cx, "logical_and")),
     ("BitShift", 11, bit_shift),
-    ("BitwiseAnd", 18, |cx| two(cx, "bitwise_and", None)),
-    ("BitwiseOr", 18, |cx| two(cx, "bitwise_or", None)),
-    ("BitwiseXor", 18, |cx| two(cx, "bitwise_xor", None)),
+    ("BitwiseAnd", 18, |cx| two(cx, "bitwise_and")),
+    ("BitwiseOr", 18, |cx| two(cx, "bitwise_or")),
+    ("BitwiseXor", 18, |cx| two(cx, "bitwise_xor")),
     ("Div", 1, |cx| legacy(cx, "divide")),
     ("Div", 7, div),
     ("Equal", 1, |cx| legacy(cx, "equal")),
-    ("Equal", 7, equal),
+    ("Equal", 7, |cx| two(cx, "equal")),
     ("Greater", 1, |cx| legacy(cx, "greater")),
-    ("Greater", 7, |cx| two(cx, "greater", None)),
-    ("GreaterOrEqual", 12, |cx| two(cx, "greater_equal", None)),
+    ("Greater", 7, |cx| two(cx, "greater")),
+    ("GreaterOrEqual", 12, |cx| two(cx, "greater_equal")),
     ("Less", 1, |cx| legacy(cx, "less")),
-    ("Less", 7, |cx| two(cx, "less", None)),
-    ("LessOrEqual", 12, |cx| two(cx, "less_equal", None)),
-    ("Max", 8, |cx| Ok(vec![many(cx, "maximum", BinOp::Max)?])),
+    ("Less", 7, |cx| two(cx, "less")),
+    ("LessOrEqual", 12, |cx| two(cx, "less_equal")),
+    ("Max", 8, |cx| Ok(vec![many(cx, "maximum")?])),
     ("Mean", 8, mean),
-    ("Min", 8, |cx| Ok(vec![many(cx, "minimum", BinOp::Min)?])),
+    ("Min", 8, |cx| Ok(vec![many(cx, "minimum")?])),
     ("Mod", 10, modulo),
     ("Mul", 1, |cx| legacy(cx, "multiply")),
-    ("Mul", 7, |cx| two(cx, "multiply", Some(BinOp::Mul))),
+    ("Mul", 7, |cx| two(cx, "multiply")),
     ("Or", 1, |cx| legacy(cx, "logical_or")),
-    ("Or", 7, |cx| two(cx, "logical_or", None)),
+    ("Or", 7, |cx| two(cx, "logical_or")),
     ("Pow", 7, pow),
     ("Sub", 1, |cx| legacy(cx, "subtract")),
-    ("Sub", 7, |cx| two(cx, "subtract", Some(BinOp::Sub))),
-    ("Sum", 8, |cx| Ok(vec![many(cx, "add", BinOp::Add)?])),
+    ("Sub", 7, |cx| two(cx, "subtract")),
+    ("Sum", 8, |cx| Ok(vec![many(cx, "add")?])),
     ("Xor", 1, |cx| legacy(cx, "logical_xor")),
-    ("Xor", 7, |cx| two(cx, "logical_xor", None)),
+    ("Xor", 7, |cx| two(cx, "logical_xor")),
 ];
 
-/// A call; known integers are computed with `op` instead.
-fn combine(cx: &mut OpCx<'_>, name: &str, op: Option<BinOp>, a: &Value, b: &Value) -> Result<Value, Fail> {
-    match op.and_then(|op| ints::binary(op, a, b)) {
-        Some(known) => Ok(known),
-        None => cx.apply(name, &[a, b]),
-    }
-}
-
-fn two(cx: &mut OpCx<'_>, name: &str, op: Option<BinOp>) -> Outputs {
+fn two(cx: &mut OpCx<'_>, name: &str) -> Outputs {
     let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
-    Ok(vec![combine(cx, name, op, &a, &b)?])
+    Ok(vec![cx.apply(name, &[&a, &b])?])
 }
 
 /// With `broadcast`, the axes of the second input are those of the first from `axis` on; without `axis`, the last.
@@ -76,29 +66,6 @@ fn legacy(cx: &mut OpCx<'_>, name: &str) -> Outputs {
         b = cx.reshape(&b, dims)?;
     }
     Ok(vec![cx.apply(name, &[&a, &b])?])
-}
-
-/// Known integers are compared at once; a varying extent is never below zero.
-fn equal(cx: &mut OpCx<'_>) -> Outputs {
-    let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
-    let same = |x: &PrimExpr, y: &PrimExpr| match (x.as_int(), y.as_int()) {
-        (Some(x), Some(y)) => Some(x == y),
-        _ if x == y => Some(true),
-        (Some(n), None) | (None, Some(n)) if n < 0 && (x.as_var().is_some() || y.as_var().is_some()) => Some(false),
-        _ => None,
-    };
-    let known = || {
-        let ((a, a_scalar), (b, b_scalar)) = (ints::known(&a)?, ints::known(&b)?);
-        let count = a.len().max(b.len());
-        let at = |v: &[PrimExpr], i: usize| v.get(if v.len() == 1 { 0 } else { i }).cloned();
-        let flags = (0..count).map(|i| Some(u8::from(same(&at(&a, i)?, &at(&b, i)?)?))).collect::<Option<Vec<_>>>()?;
-        let shape = if a_scalar && b_scalar { vec![] } else { vec![count as u64] };
-        Constant::new(DType::BOOL, shape, Bytes::new(flags)).ok()
-    };
-    match known() {
-        Some(constant) => Ok(vec![constant.into()]),
-        None => Ok(vec![cx.apply("equal", &[&a, &b])?]),
-    }
 }
 
 /// A shift by less than nothing or by all bits leaves what extending the sign does: nothing, or -1 of a negative
@@ -136,14 +103,7 @@ fn refuse_zero(cx: &OpCx<'_>, divisor: &Value) -> Result<(), Fail> {
 fn div(cx: &mut OpCx<'_>) -> Outputs {
     let b = cx.input(1, "B")?;
     refuse_zero(cx, &b)?;
-    let a = cx.input(0, "A")?;
-    // Of what is not below zero, both ways of rounding give one quotient, and this one has more rules.
-    let known = |v: &Value| ints::known(v).map(|(values, _)| values);
-    let analyzer = &cx.emitter.function.bindings().analyzer;
-    let nonnegative = |v: &PrimExpr| analyzer.prove(&v.clone().ge(0));
-    let floor =
-        known(&a).is_some_and(|v| v.iter().all(nonnegative)) && known(&b).is_some_and(|v| v.iter().all(nonnegative));
-    Ok(vec![combine(cx, "divide", Some(if floor { BinOp::FloorDiv } else { BinOp::Div }), &a, &b)?])
+    two(cx, "divide")
 }
 
 fn modulo(cx: &mut OpCx<'_>) -> Outputs {
@@ -156,8 +116,7 @@ fn modulo(cx: &mut OpCx<'_>) -> Outputs {
     if !c && cx.dtype(&a, "A")?.is_float() {
         return float_modulo(cx, &a, &b);
     }
-    let (name, op) = if c { ("mod", BinOp::Mod) } else { ("floor_mod", BinOp::FloorMod) };
-    Ok(vec![combine(cx, name, Some(op), &a, &b)?])
+    two(cx, if c { "mod" } else { "floor_mod" })
 }
 
 /// C's remainder, moved by the divisor where their signs differ.
@@ -175,14 +134,14 @@ fn float_modulo(cx: &mut OpCx<'_>, a: &Value, b: &Value) -> Outputs {
 }
 
 /// All inputs, combined from the left.
-fn many(cx: &mut OpCx<'_>, name: &str, op: BinOp) -> Result<Value, Fail> {
+fn many(cx: &mut OpCx<'_>, name: &str) -> Result<Value, Fail> {
     let mut values = cx.variadic("data")?.into_iter();
     let first = values.next().ok_or("there must be an input")?;
-    values.try_fold(first, |sum, value| combine(cx, name, Some(op), &sum, &value))
+    values.try_fold(first, |sum, value| cx.apply(name, &[&sum, &value]))
 }
 
 fn mean(cx: &mut OpCx<'_>) -> Outputs {
-    let sum = many(cx, "add", BinOp::Add)?;
+    let sum = many(cx, "add")?;
     let dtype = cx.dtype(&sum, "data")?;
     let count = cx.scalar(cx.node.input_count() as f64, dtype)?;
     Ok(vec![cx.apply("divide", &[&sum, &count])?])
@@ -196,7 +155,7 @@ fn pow(cx: &mut OpCx<'_>) -> Outputs {
         cx.call("astype", vec![value], vec![("dtype", AttrValue::DType(dtype))])
     };
     if base == exponent {
-        return two(cx, "power", None);
+        return two(cx, "power");
     }
     if base.is_integer() && exponent.is_float() {
         let x = cast(cx, x, exponent)?;

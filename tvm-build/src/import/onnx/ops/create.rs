@@ -35,7 +35,7 @@ fn astype(cx: &mut OpCx<'_>, value: Value, to: DType) -> Outputs {
     if to.code == TypeCode::Float8E8M0FNU && round_mode != "up" {
         return Err(format!("attribute 'round_mode' of '{round_mode}' is not supported").into());
     }
-    if to == DType::I64 && ints::known(&value).is_some() {
+    if cx.dtype(&value, "input")? == to {
         return Ok(vec![value]);
     }
     let out = cx.call("astype", vec![value.clone()], vec![("dtype", AttrValue::DType(to))])?;
@@ -139,12 +139,6 @@ fn constant_of_shape(cx: &mut OpCx<'_>) -> Outputs {
             Constant::new(value.dtype(), vec![], value.data().clone()).map_err(|_| "attribute 'value' is malformed")?
         }
     };
-    // Lists of indices, which shapes are computed with.
-    if let ([count], Some((values, _))) = (&dims[..], ints::known(&fill.clone().into())) {
-        if let Some(count) = count.as_int().and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= 64) {
-            return Ok(vec![Value::ints(vec![values[0].clone(); count])]);
-        }
-    }
     Ok(vec![cx.call("broadcast_to", vec![fill.into(), Value::shape(dims)], vec![])?])
 }
 
@@ -163,7 +157,7 @@ fn shape(cx: &mut OpCx<'_>) -> Outputs {
 fn size(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "data")?;
     let dims = cx.dims(&x, "data")?;
-    Ok(vec![Value::Ints { values: vec![ints::product(&dims)], scalar: true }])
+    Ok(vec![Value::int(ints::product(&dims))])
 }
 
 fn trilu(cx: &mut OpCx<'_>) -> Outputs {
@@ -216,8 +210,8 @@ fn eye_like(cx: &mut OpCx<'_>) -> Outputs {
 /// A number that is known now, as an argument.
 fn number(cx: &OpCx<'_>, value: &Value, role: &str) -> Result<PrimExpr, Fail> {
     let dtype = cx.dtype(value, role)?;
-    let known = match (ints::known(value), value.as_const().and_then(numbers_of).as_deref()) {
-        (Some((values, _)), _) if values.len() == 1 => values.into_iter().next(),
+    let known = match (value.known_ints().as_deref(), value.as_const().and_then(numbers_of).as_deref()) {
+        (Some([value]), _) => Some(value.cast(dtype)),
         (_, Some([number])) => Some(PrimExpr::number(dtype, *number)),
         _ => None,
     };
@@ -233,15 +227,6 @@ fn range(cx: &mut OpCx<'_>) -> Outputs {
     let delta = number(cx, &delta, "delta")?;
     if delta.as_int() == Some(0) || delta.as_float() == Some(0.0) {
         return Err("delta is 0".into());
-    }
-    if let (Some(first), Some(limit), Some(step)) = (start.as_int(), limit.as_int(), delta.as_int()) {
-        // Lists of axes are made so.
-        let going = |at: &i64| if step > 0 { *at < limit } else { *at > limit };
-        let list: Vec<i64> =
-            std::iter::successors(Some(first), |at| at.checked_add(step)).take_while(going).take(65).collect();
-        if to == DType::I64 && list.len() <= 64 {
-            return Ok(vec![Value::ints(list.into_iter().map(PrimExpr::i64).collect())]);
-        }
     }
     let args = [start, limit, delta].map(|v| Leaf::Prim(v).into()).to_vec();
     Ok(vec![cx.call("arange", args, vec![("dtype", AttrValue::DType(to))])?])

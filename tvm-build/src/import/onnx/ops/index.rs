@@ -6,9 +6,8 @@ use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::Leaf;
 
-use super::shape::as_tensor;
+use super::Row;
 use super::slice::along;
-use super::{Row, ints};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::{Value, ints_of, numbers_of};
@@ -32,7 +31,6 @@ fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Resul
     if !dtype.is_integer() {
         return Err(format!("the indices must be integers, not {dtype}").into());
     }
-    let indices = as_tensor(cx, indices)?;
     if let (Some(constant), Some(n)) = (indices.as_const(), extent.as_int()) {
         let values = ints_of(constant).ok_or_else(|| format!("indices of {dtype} are not supported"))?;
         if let Some(bad) = values.iter().find(|&&v| v < -n || v >= n) {
@@ -67,19 +65,7 @@ fn gather(cx: &mut OpCx<'_>) -> Outputs {
     let axis = cx.node.int_or("axis", 0)?;
     let dims = cx.dims(&data, "data")?;
     let at = cx.axis(axis, dims.len())?;
-    // Extents taken from a shape.
-    if let (Some((values, false)), Some(picks)) = (ints::known(&data), indices.fixed_ints()) {
-        let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
-        let pick = |&i: &i64| -> Result<PrimExpr, Fail> {
-            let at = if i < 0 { i.saturating_add(count) } else { i };
-            let found = usize::try_from(at).ok().and_then(|at| values.get(at)).cloned();
-            found.ok_or_else(|| format!("index {i} is out of range for an axis of {count}").into())
-        };
-        let scalar = cx.rank(&indices, "indices")? == 0;
-        return Ok(vec![Value::Ints { values: picks.iter().map(pick).collect::<Result<_, _>>()?, scalar }]);
-    }
     let indices = from_the_start(cx, indices, &dims[at])?;
-    let data = as_tensor(cx, data)?;
     Ok(vec![cx.call("take", vec![data, indices], vec![("axis", axis.into())])?])
 }
 
@@ -94,7 +80,6 @@ fn gather_elements(cx: &mut OpCx<'_>) -> Outputs {
 
 /// The last axis of the indices holds coordinates, each with its own extent; they are moved when the model runs.
 fn coordinates(cx: &mut OpCx<'_>, indices: Value, extents: &[PrimExpr]) -> Result<Value, Fail> {
-    let indices = as_tensor(cx, indices)?;
     if indices.as_const().and_then(ints_of).is_some_and(|values| values.iter().all(|&v| v >= 0)) {
         return Ok(indices);
     }
@@ -155,7 +140,6 @@ fn one_hot(cx: &mut OpCx<'_>) -> Outputs {
     let (indices, depth, values) = (cx.input(0, "indices")?, cx.input(1, "depth")?, cx.input(2, "values")?);
     let axis = cx.node.int_or("axis", -1)?;
     let whole = |cx: &mut OpCx<'_>, v: Value| -> Result<Value, Fail> {
-        let v = as_tensor(cx, v)?;
         if cx.dtype(&v, "a number")? == DType::I64 {
             return Ok(v);
         }
@@ -225,28 +209,5 @@ fn top_k(cx: &mut OpCx<'_>) -> Outputs {
 
 fn where_(cx: &mut OpCx<'_>) -> Outputs {
     let (condition, x, y) = (cx.input(0, "condition")?, cx.input(1, "X")?, cx.input(2, "Y")?);
-    if let Some(known) = chosen(&condition, &x, &y) {
-        return Ok(vec![known]);
-    }
-    let (x, y) = (as_tensor(cx, x)?, as_tensor(cx, y)?);
     Ok(vec![cx.apply("where", &[&condition, &x, &y])?])
-}
-
-/// A choice between known integers.
-fn chosen(condition: &Value, x: &Value, y: &Value) -> Option<Value> {
-    let constant = condition.as_const().filter(|c| c.shape().len() <= 1 && c.dtype().is_bool())?;
-    let ((x, x_scalar), (y, y_scalar)) = (ints::known(x)?, ints::known(y)?);
-    let flags: &[u8] = constant.data();
-    let count = flags.len().max(x.len()).max(y.len());
-    if [flags.len(), x.len(), y.len()].iter().any(|&n| n != 1 && n != count) {
-        return None;
-    }
-    let at = |n: usize, i: usize| if n == 1 { 0 } else { i };
-    let values = (0..count)
-        .map(|i| {
-            let from = if *flags.get(at(flags.len(), i))? != 0 { &x } else { &y };
-            from.get(at(from.len(), i)).cloned()
-        })
-        .collect::<Option<Vec<_>>>()?;
-    Some(Value::Ints { values, scalar: constant.shape().is_empty() && x_scalar && y_scalar })
 }

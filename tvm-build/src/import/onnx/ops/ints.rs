@@ -1,45 +1,6 @@
-//! Arithmetic on known integers: what models compute shapes with.
+//! Arithmetic on extents.
 
-use tvm_ir::dtype::DType;
 use tvm_ir::prim::{BinOp, PrimExpr};
-
-use crate::import::onnx::value::Value;
-
-/// Most elements that are computed here; longer tensors are data and not shapes.
-const MAX_LENGTH: usize = 64;
-
-/// The elements and whether the rank is 0, of an `int64` tensor of rank at most 1 that is short and known.
-pub(super) fn known(value: &Value) -> Option<(Vec<PrimExpr>, bool)> {
-    let info = value.tensor_info()?;
-    if info.dtype != Some(DType::I64) {
-        return None;
-    }
-    let scalar = info.dims.rank()? == 0;
-    let count = info.dims.known()?.first().map_or(Some(1), PrimExpr::as_int)?;
-    if usize::try_from(count).ok()? > MAX_LENGTH {
-        return None;
-    }
-    Some((value.known_ints()?, scalar))
-}
-
-/// An operator on two known tensors; `None` if they are not known or do not broadcast.
-pub(super) fn binary(op: BinOp, a: &Value, b: &Value) -> Option<Value> {
-    let ((a, a_scalar), (b, b_scalar)) = (known(a)?, known(b)?);
-    let count = match (a.len(), b.len()) {
-        (1, n) | (n, 1) => n,
-        (m, n) if m == n => n,
-        _ => return None,
-    };
-    let at = |v: &[PrimExpr], i: usize| v.get(if v.len() == 1 { 0 } else { i }).cloned();
-    let values = (0..count)
-        .map(|i| {
-            let (x, y) = (at(&a, i)?, at(&b, i)?);
-            let divides = matches!(op, BinOp::Div | BinOp::Mod | BinOp::FloorDiv | BinOp::FloorMod);
-            (!divides || y.as_int().is_some_and(|y| y != 0)).then(|| PrimExpr::binary(op, x, y))
-        })
-        .collect::<Option<Vec<_>>>()?;
-    Some(Value::Ints { values, scalar: a_scalar && b_scalar })
-}
 
 /// The product of expressions; 1 for none.
 pub(super) fn product<'a>(values: impl IntoIterator<Item = &'a PrimExpr>) -> PrimExpr {
@@ -85,6 +46,7 @@ pub(super) fn quotient(whole: &[PrimExpr], others: &[PrimExpr]) -> Option<PrimEx
 
 #[cfg(test)]
 mod tests {
+    use tvm_ir::dtype::DType;
     use tvm_ir::prim::Var;
 
     use super::*;
@@ -101,16 +63,5 @@ mod tests {
         assert_eq!(text(&[n.clone(), i(32)], &[i(16)]).unwrap(), "Mul(n, 2)");
         assert_eq!(text(&[n.clone(), i(3)], &[i(2)]).unwrap(), "FloorDiv(Mul(n, 3), 2)");
         assert_eq!(text(&[i(i64::MAX), i(i64::MAX)], &[]), None);
-    }
-
-    #[test]
-    fn arithmetic_broadcasts() {
-        let ints = |v: &[i64]| Value::ints(v.iter().map(|&i| PrimExpr::i64(i)).collect());
-        let scalar = Value::Ints { values: vec![PrimExpr::i64(3)], scalar: true };
-        let sum = binary(BinOp::Add, &ints(&[1, 2]), &scalar).unwrap();
-        assert_eq!(sum.fixed_ints(), Some(vec![4, 5]));
-        assert!(matches!(binary(BinOp::Mul, &scalar, &scalar), Some(Value::Ints { scalar: true, .. })));
-        assert!(binary(BinOp::Add, &ints(&[1, 2]), &ints(&[1, 2, 3])).is_none());
-        assert!(binary(BinOp::Div, &ints(&[1]), &ints(&[0])).is_none());
     }
 }

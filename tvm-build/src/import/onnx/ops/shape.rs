@@ -36,23 +36,10 @@ fn concat(cx: &mut OpCx<'_>) -> Outputs {
     let axis = cx.node.int("axis")?.ok_or("attribute 'axis' is missing")?;
     let rank = cx.rank(&values[0], "the first input")?;
     cx.axis(axis, rank)?;
-    let known: Option<Vec<_>> = values.iter().map(ints::known).collect();
-    if let Some(known) = known.filter(|_| rank == 1) {
-        return Ok(vec![Value::ints(known.into_iter().flat_map(|(values, _)| values).collect())]);
-    }
     if let [only] = &values[..] {
         return Ok(vec![only.clone()]);
     }
-    let values = values.into_iter().map(|v| as_tensor(cx, v)).collect::<Result<_, _>>()?;
     Ok(vec![cx.call("concat", vec![Value::Tuple(values)], vec![("axis", axis.into())])?])
-}
-
-/// Known integers as a tensor; other values as they are.
-pub(super) fn as_tensor(cx: &mut OpCx<'_>, value: Value) -> Result<Value, Fail> {
-    match &value {
-        Value::Ints { values, scalar } => cx.emitter.materialize(values, *scalar),
-        _ => Ok(value),
-    }
 }
 
 /// Batch, channels, height and width, and the block size.
@@ -134,7 +121,6 @@ fn expand(cx: &mut OpCx<'_>) -> Outputs {
     if out == dims {
         return Ok(vec![x]);
     }
-    let x = as_tensor(cx, x)?;
     Ok(vec![cx.call("broadcast_to", vec![x, Value::shape(out)], vec![])?])
 }
 
@@ -194,13 +180,6 @@ fn reshaped(cx: &mut OpCx<'_>, x: Value, shape: Vec<PrimExpr>, allow_zero: bool)
         let rest = if empty { Some(PrimExpr::i64(0)) } else { ints::quotient(&dims, &out) };
         out[open] = rest.ok_or_else(|| format!("data of shape {dims:?} does not fill shape {shape:?}"))?;
     }
-    if let (Some((values, _)), true) = (ints::known(&x), out.len() <= 1) {
-        let count = i64::try_from(values.len()).unwrap_or(i64::MAX);
-        if out.iter().all(|d| d.is_int(count)) && (!out.is_empty() || count == 1) {
-            return Ok(vec![Value::Ints { values, scalar: out.is_empty() }]);
-        }
-    }
-    let x = as_tensor(cx, x)?;
     Ok(vec![cx.reshape(&x, out)?])
 }
 
@@ -239,7 +218,6 @@ fn split_at_run_time(cx: &mut OpCx<'_>, sizes: &Value) -> Outputs {
     let extents = cx.run_time_dims(sizes, count)?;
     let sum = cx.call("sum", vec![sizes.clone()], vec![("keepdims", true.into())])?;
     cx.run_time_dims_beside(&sum, &[Some(dims[axis].clone())])?;
-    let x = as_tensor(cx, x)?;
     let mut parts = Vec::with_capacity(count);
     let mut begin = PrimExpr::i64(0);
     for extent in extents {
@@ -290,7 +268,6 @@ fn splitted(cx: &mut OpCx<'_>, sizes: Option<Vec<i64>>) -> Outputs {
         }
         (None, _) => parts.into(),
     };
-    let x = as_tensor(cx, x)?;
     let tuple = cx.call("split", vec![x], vec![("indices_or_sections", sections), ("axis", given.into())])?;
     cx.emitter.fields(&tuple)
 }
@@ -320,10 +297,6 @@ fn squeezed(cx: &mut OpCx<'_>, axes: Option<Vec<i64>>) -> Outputs {
     if axes.is_empty() {
         return Ok(vec![x]);
     }
-    if let (Some((values, false)), 1) = (ints::known(&x), axes.len()) {
-        return Ok(vec![Value::Ints { values, scalar: true }]);
-    }
-    let x = as_tensor(cx, x)?;
     Ok(vec![cx.call("squeeze", vec![x], vec![("axis", axes_attr(&axes))])?])
 }
 
@@ -344,9 +317,6 @@ fn unsqueezed(cx: &mut OpCx<'_>, axes: &[i64]) -> Outputs {
     let rank = cx.rank(&x, "data")?;
     let mut axes = cx.axes(axes, rank.saturating_add(axes.len()))?;
     axes.sort_unstable();
-    if let (Some((values, true)), [0]) = (ints::known(&x), &axes[..]) {
-        return Ok(vec![Value::ints(values)]);
-    }
     for axis in axes {
         x = cx.call("expand_dims", vec![x], vec![("axis", axes_attr(&[axis]))])?;
     }

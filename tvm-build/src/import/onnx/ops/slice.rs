@@ -4,8 +4,7 @@ use tvm_ir::attrs::AttrValue;
 use tvm_ir::prim::{BinOp, PrimExpr};
 use tvm_ir::relax::Leaf;
 
-use super::shape::as_tensor;
-use super::{Row, ints};
+use super::Row;
 use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::{Value, numbers_of};
@@ -69,7 +68,6 @@ fn sliced_at_run_time(
     let whole = |a: usize| sliced.as_ref().is_some_and(|sliced: &Vec<usize>| !sliced.contains(&a));
     let known: Vec<_> = dims.iter().enumerate().map(|(a, d)| whole(a).then(|| d.clone())).collect();
     let shape = cx.run_time_dims_beside(extent, &known)?;
-    let x = as_tensor(cx, x)?;
     let args = vec![x, begin.clone(), strides.clone(), Value::shape(shape)];
     let axes = sliced.map_or(AttrValue::None, |sliced| axes_attr(&sliced));
     Ok(vec![cx.call("dynamic_slice", args, vec![("axes", axes)])?])
@@ -106,14 +104,8 @@ fn sliced(
         begin.push(bound(&starts[i], &dims[axis], steps[i], true));
         end.push(bound(&ends[i], &dims[axis], steps[i], false));
     }
-    if let (Some((values, false)), [first], [last], [step]) = (ints::known(&x), &begin[..], &end[..], &steps[..]) {
-        if let (Some(first), Some(last)) = (first.as_int(), last.as_int()) {
-            return Ok(vec![Value::ints(picked(&values, first, last, *step))]);
-        }
-    }
     let axes = axes.iter().map(|&a| PrimExpr::i64(i64::try_from(a).unwrap_or(i64::MAX))).collect();
     let steps = steps.into_iter().map(PrimExpr::i64).collect();
-    let x = as_tensor(cx, x)?;
     let args = vec![x, tuple(axes), tuple(begin), tuple(end), tuple(steps)];
     Ok(vec![cx.call("strided_slice", args, vec![])?])
 }
@@ -132,21 +124,6 @@ fn bound(value: &PrimExpr, extent: &PrimExpr, step: i64, start: bool) -> PrimExp
         (false, false) if at < 0 => -n - 1,
         (false, false) => at.min(n - 1),
     })
-}
-
-/// The elements of a slice of a list; `last` of `-n - 1` is before the first.
-fn picked(values: &[PrimExpr], first: i64, last: i64, step: i64) -> Vec<PrimExpr> {
-    let last = if last < 0 { -1 } else { last };
-    let mut out = Vec::new();
-    let mut at = first;
-    while if step > 0 { at < last } else { at > last } {
-        match usize::try_from(at).ok().and_then(|at| values.get(at)) {
-            Some(value) => out.push(value.clone()),
-            None => break,
-        }
-        at = at.saturating_add(step);
-    }
-    out
 }
 
 fn pad_attributes(cx: &mut OpCx<'_>) -> Outputs {
@@ -187,7 +164,6 @@ fn padded_at_run_time(cx: &mut OpCx<'_>, pads: Value, axes: Option<Value>, value
         None => cx.scalar(0.0, dtype)?,
     };
     let half = i64::try_from(named).unwrap_or(i64::MAX);
-    let pads = as_tensor(cx, pads)?;
     let (before, after) = (along(cx, &pads, 0, 0, half)?, along(cx, &pads, 0, half, 2 * half)?);
     let listed = match &axes {
         None => Some((0..dims.len()).collect()),

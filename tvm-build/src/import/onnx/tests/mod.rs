@@ -2,6 +2,7 @@
 
 mod convert;
 mod files;
+mod fold;
 pub(super) mod make;
 mod neural;
 mod ops;

@@ -114,10 +114,9 @@ fn quantization_is_arithmetic() {
             "lv4 = clip(lv3, -128, 127)",
             "lv5 = astype(lv4)",
             "lv6 = astype(lv5)",
-            "lv7 = astype(int8[])",
-            "lv8 = subtract(lv6, lv7)",
-            "lv9 = astype(lv8)",
-            "gv = multiply(lv9, float32[])"
+            "lv7 = subtract(lv6, int32[])",
+            "lv8 = astype(lv7)",
+            "gv = multiply(lv8, float32[])"
         ]
     );
 }
