@@ -4,6 +4,7 @@
 
 use crate::compile::{Artifacts, Options, compile_module};
 use crate::dims::{self, DimBounds};
+use crate::import::onnx::{CustomOps, ImportOptions, NodeCx, NodeValue};
 use crate::model::{self, Model};
 use crate::pass::Step;
 use crate::rust_source;
@@ -39,6 +40,7 @@ pub struct Build {
     without_heap: bool,
     ndarray: bool,
     bounds: DimBounds,
+    ops: CustomOps,
 }
 
 enum Source {
@@ -121,6 +123,19 @@ impl Build {
     #[must_use]
     pub fn without_heap(mut self) -> Build {
         self.without_heap = true;
+        self
+    }
+
+    /// Says what the nodes of an ONNX operator mean that the standard does not define, or that is to be compiled otherwise
+    /// than this crate does; see [`CustomOps`].
+    #[must_use]
+    pub fn onnx_op(
+        mut self,
+        domain: &str,
+        op_type: &str,
+        convert: impl Fn(&mut NodeCx<'_, '_>) -> Result<Vec<NodeValue>, Diag> + Send + Sync + 'static,
+    ) -> Build {
+        self.ops = self.ops.op(domain, op_type, convert);
         self
     }
 
@@ -208,7 +223,10 @@ impl Build {
             };
             let model = match source {
                 Source::Module(module) | Source::Inline(module, _) => Ok(Model { module: *module, files: Vec::new() }),
-                Source::File(path) => model::load_with_files(&path, sources),
+                Source::File(path) => {
+                    let onnx = ImportOptions { ops: self.ops.clone(), ..ImportOptions::default() };
+                    model::load_with(&path, onnx, sources)
+                }
             };
             let mut options = Options {
                 prefix: format!("{name}_{package:08x}_"),

@@ -27,3 +27,4 @@ pub mod vm;
 pub mod weights;
 
 pub use build::Build;
+pub use tvm_ir as ir;

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
+use tvm_ir::render::render_all;
 use tvm_ir::span::{SourceMap, Span};
 use tvm_ir::syntax::{ParseOptions, parse_module};
 
@@ -21,11 +22,11 @@ pub struct Model {
 /// Reads a model: `.onnx`, or TVMScript text in `.py`, `.tvm` or `.txt`; `-` is TVMScript text on the standard input. Errors are
 /// all that is wrong, with places in `sources`.
 pub fn load(path: &Path, sources: &mut SourceMap) -> Result<IRModule, Diags> {
-    load_with_files(path, sources).map(|m| m.module)
+    load_with(path, onnx::ImportOptions::default(), sources).map(|m| m.module)
 }
 
-/// As [`load`], and says which files were read.
-pub fn load_with_files(path: &Path, sources: &mut SourceMap) -> Result<Model, Diags> {
+/// As [`load`], with options for ONNX files, and says which files were read.
+pub fn load_with(path: &Path, onnx: onnx::ImportOptions, sources: &mut SourceMap) -> Result<Model, Diags> {
     if path == Path::new("-") {
         let mut text = String::new();
         std::io::stdin()
@@ -36,7 +37,7 @@ pub fn load_with_files(path: &Path, sources: &mut SourceMap) -> Result<Model, Di
     }
     match path.extension().and_then(|e| e.to_str()) {
         Some("onnx") => {
-            let loaded = onnx::load(path, &onnx::Limits::default(), sources)?;
+            let loaded = onnx::load(path, onnx, sources)?;
             let files = std::iter::once(path.to_owned()).chain(loaded.files).collect();
             Ok(Model { module: loaded.module, files })
         }
@@ -49,6 +50,12 @@ pub fn load_with_files(path: &Path, sources: &mut SourceMap) -> Result<Model, Di
             .help("models end in .onnx, TVMScript text in .py, .tvm or .txt")
             .into()),
     }
+}
+
+/// Reads TVMScript text; `name` is what messages call it. The error is the text of all that is wrong, with carets.
+pub fn parse(name: &str, text: &str) -> Result<IRModule, String> {
+    let mut sources = SourceMap::default();
+    parse_module(&mut sources, name, text, ParseOptions::default()).map_err(|diags| render_all(&diags, &sources))
 }
 
 /// Most bytes of TVMScript text that are read.

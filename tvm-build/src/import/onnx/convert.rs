@@ -8,7 +8,8 @@ use tvm_ir::prim::Var;
 use tvm_ir::relax::{Dims, Function, Leaf, StructInfo, TensorInfo};
 use tvm_ir::span::Span;
 
-use super::cx::OpCx;
+use super::custom::{self, CustomOps};
+use super::cx::{OpCx, Outputs};
 use super::dims::{Symbols, identifier};
 use super::emit::{Emitter, Fail};
 use super::graph::{self, Graph, Model, Node, Type, ValueInfo};
@@ -22,10 +23,11 @@ use super::value::{Value, constant, dtype};
 const MAX_FUNCTION_DEPTH: u32 = 32;
 
 /// The module of a model: one function, `main`. Errors are all nodes that cannot be converted.
-pub(super) fn convert(model: &Model, limits: &Limits) -> Result<IRModule, Diags> {
+pub(super) fn convert(model: &Model, limits: &Limits, custom: &CustomOps) -> Result<IRModule, Diags> {
     let graph = &model.graph;
     let mut converter = Converter {
         model,
+        custom,
         symbols: Symbols::of_inputs(graph.inputs.iter()),
         emitter: Emitter::new(limits.tensor_elements),
         declared: &graph.value_info,
@@ -42,6 +44,7 @@ pub(super) fn convert(model: &Model, limits: &Limits) -> Result<IRModule, Diags>
         _ => return Err(converter.faults.into_diags()),
     };
     let mut module = IRModule::new();
+    module.funcs = std::mem::take(&mut converter.emitter.functions);
     module.funcs.insert("main".into(), Func::Relax(function));
     Ok(module)
 }
@@ -60,6 +63,7 @@ pub(super) struct Place<'a> {
 /// Converts a model; in `control` the nodes that hold graphs.
 pub(super) struct Converter<'a> {
     model: &'a Model,
+    custom: &'a CustomOps,
     pub(super) symbols: Symbols,
     pub(super) emitter: Emitter,
     /// Types that the main graph states for its values.
@@ -193,25 +197,32 @@ impl<'a> Converter<'a> {
     /// The outputs of a node, or `None` if it or what it depends on cannot be converted; then there is a
     /// diagnostic, or an operator is on the list of those not supported.
     fn node(&mut self, node: &Node, values: Vec<Option<Value>>, scope: &Scope, place: Place<'_>) -> Option<Vec<Value>> {
-        if let Some(function) = self.model.functions.get(&node.op) {
+        let custom = self.custom.get(&node.op);
+        if let (Some(function), None) = (self.model.functions.get(&node.op), &custom) {
             return self.function(node, function, values, place);
         }
-        if node.op.domain.is_empty() && node.op.op_type == "If" {
+        if custom.is_none() && node.op.domain.is_empty() && node.op.op_type == "If" {
             return self.if_node(node, scope, place);
         }
         let seen = describe(&values);
         // Files of the first versions of the format do not say which operators they use.
         let unstated = (self.model.ir_version < 3 && self.model.opsets.is_empty()).then_some(1);
         let opset = place.opsets.get(&node.op.domain).copied().or(unstated);
-        let converter = match ops::find(&node.op, opset) {
-            Found::Converter(converter) => converter,
-            Found::Nothing(reason) => {
-                self.unsupported.push((
-                    node.span,
-                    node.op.to_string(),
-                    format!("{}: {reason}, inputs {seen}", node.path),
-                ));
-                return None;
+        let (users, ours);
+        let converter: &dyn Fn(&mut OpCx<'_>) -> Outputs = if let Some(custom) = &custom {
+            users = |cx: &mut OpCx<'_>| custom::convert(&**custom, cx);
+            &users
+        } else {
+            match ops::find(&node.op, opset) {
+                Found::Converter(converter) => {
+                    ours = converter;
+                    &ours
+                }
+                Found::Nothing(reason) => {
+                    let sentence = format!("{}: {reason}, inputs {seen}", node.path);
+                    self.unsupported.push((node.span, node.op.to_string(), sentence));
+                    return None;
+                }
             }
         };
         if values.iter().flatten().any(|v| matches!(v, Value::Poison(None))) {
@@ -308,8 +319,9 @@ impl<'a> Converter<'a> {
                 diag = diag.label(*span, String::new());
             }
         }
-        self.faults
-            .push(diag.help("export the model with standard operators, or define these as functions of the model"));
+        let help = "export the model with standard operators, define these as functions of the model, or say in the build \
+                    script what they mean (Build::onnx_op)";
+        self.faults.push(diag.help(help));
     }
 }
 

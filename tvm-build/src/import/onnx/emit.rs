@@ -9,12 +9,16 @@ use tvm_ir::constant::{Bytes, Constant};
 use tvm_ir::diag::Diag;
 use tvm_ir::dtype::{DType, TypeCode};
 use tvm_ir::float::encode;
+use tvm_ir::module::Func;
+use tvm_ir::name::{Name, NameSupply};
 use tvm_ir::ops;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::build::{BindingBuilder, FnBuilder};
-use tvm_ir::relax::{ArgKind, Call, Expr, Leaf, StructInfo, Var};
+use tvm_ir::relax::{ArgKind, Call, Expr, GlobalVar, Leaf, StructInfo, Var};
 use tvm_ir::span::Span;
+use tvm_ir::structural::func_equal;
 
+use super::dims::identifier;
 use super::fold::{Known, fold};
 use super::limits::check_rank;
 use super::value::{Pending, Value};
@@ -47,13 +51,37 @@ pub(crate) struct Emitter {
     pub(crate) function: FnBuilder,
     /// The node that is converted.
     pub(crate) span: Span,
+    /// The functions of the module but the one that is built.
+    pub(crate) functions: BTreeMap<Name, Func>,
+    /// Names of functions.
+    names: NameSupply,
     max_elements: u64,
 }
 
 impl Emitter {
     /// Builds a function in which no tensor of fixed shape has more than `max_elements` elements.
     pub(crate) fn new(max_elements: u64) -> Emitter {
-        Emitter { function: FnBuilder::new(), span: Span::NONE, max_elements }
+        let mut names = NameSupply::new();
+        names.reserve("main");
+        Emitter { function: FnBuilder::new(), span: Span::NONE, functions: BTreeMap::new(), names, max_elements }
+    }
+
+    /// Adds a function to the module, under the name `hint` or one like it; one that is equal and was added under such a
+    /// name is used instead.
+    pub(crate) fn define(&mut self, hint: &str, func: Func) -> GlobalVar {
+        let hint = identifier(hint, "fn_");
+        let like = |n: &Name| n.strip_prefix(hint.as_str()).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        if let Some((name, _)) = self.functions.iter().find(|(n, f)| like(n) && func_equal(f, &func)) {
+            return GlobalVar(name.clone());
+        }
+        let name = self.names.fresh(&hint);
+        self.functions.insert(name.clone(), func);
+        GlobalVar(name)
+    }
+
+    /// Binds an expression whose struct info is known.
+    pub(crate) fn emit(&mut self, value: Expr, info: StructInfo) -> Value {
+        Leaf::Var(self.builder(self.span).emit_as("lv", value, info)).into()
     }
 
     /// An error if a tensor has more elements than allowed, as far as its extents are numbers.

@@ -17,6 +17,7 @@ use tvm_ir::span::SourceMap;
 
 mod control;
 mod convert;
+mod custom;
 mod cx;
 mod data_type;
 mod datum;
@@ -41,6 +42,7 @@ mod tests;
 mod value;
 mod wire;
 
+pub use custom::{CustomOps, NodeCx, NodeValue};
 pub use datum::{Datum, DatumKind, Port, Ports, decode_datum, ports, read_datum};
 pub use limits::Limits;
 
@@ -54,39 +56,37 @@ pub struct Loaded {
     pub files: Vec<PathBuf>,
 }
 
+/// How a model is read.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Bounds on what the file may ask for.
+    pub limits: Limits,
+    /// Values of inputs that are known when the model is compiled, by name: they become constants, and are no parameters
+    /// of `main`. A value takes the place of an initializer of the same name.
+    pub inputs: Vec<(String, Datum)>,
+    /// Operators of the user's own.
+    pub ops: CustomOps,
+}
+
 /// Reads an ONNX file. External data is looked for in the folder of the file and nowhere else.
 ///
 /// Errors are all that is wrong, with places in `sources`: damaged or malformed files, names without a definition,
-/// operators and attributes that are not supported, and shapes that do not fit. The files must not change while
-/// the module is in use.
-pub fn load(path: &Path, limits: &Limits, sources: &mut SourceMap) -> Result<Loaded, Diags> {
-    let model = read::read_file(path, limits, sources)?;
-    let module = convert::convert(&model, limits)?;
-    Ok(Loaded { module, files: model.files })
-}
-
-/// As [`load`], with values for inputs that are known when the model is compiled: they become constants, and are no
-/// parameters of `main`. A value takes the place of an initializer of the same name. Errors: as [`load`]'s, no input of
-/// a name, a value that is no tensor or not of the input's type.
-pub fn load_with_inputs(
-    path: &Path,
-    inputs: Vec<(String, Datum)>,
-    limits: &Limits,
-    sources: &mut SourceMap,
-) -> Result<Loaded, Diags> {
-    let mut model = read::read_file(path, limits, sources)?;
+/// operators and attributes that are not supported, and shapes that do not fit; no input of the name of a value, a value
+/// that is no tensor or not of the input's type. The files must not change while the module is in use.
+pub fn load(path: &Path, options: ImportOptions, sources: &mut SourceMap) -> Result<Loaded, Diags> {
+    let mut model = read::read_file(path, &options.limits, sources)?;
     let span = model.span;
-    for (name, value) in inputs {
+    for (name, value) in options.inputs {
         datum::bind(&mut model.graph, &name, value)
             .map_err(|message| Diag::error(span, format!("the value given for the input '{name}': {message}")))?;
     }
-    let module = convert::convert(&model, limits)?;
+    let module = convert::convert(&model, &options.limits, &options.ops)?;
     Ok(Loaded { module, files: model.files })
 }
 
 /// Reads an ONNX model from memory; it can have no external data. `name` is what messages call it.
 pub fn load_bytes(bytes: Vec<u8>, name: &str, limits: &Limits, sources: &mut SourceMap) -> Result<Loaded, Diags> {
     let model = read::read_bytes(bytes.into(), name, limits, sources)?;
-    let module = convert::convert(&model, limits)?;
+    let module = convert::convert(&model, limits, &CustomOps::new())?;
     Ok(Loaded { module, files: model.files })
 }

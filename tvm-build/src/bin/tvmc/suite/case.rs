@@ -7,7 +7,7 @@ use crate::session::{Failure, Scratch, Session};
 use std::path::{Path, PathBuf};
 use tvm_build::compile::{Options, compile_module};
 use tvm_build::host::HostModule;
-use tvm_build::import::onnx::{self, Datum, Limits, Port};
+use tvm_build::import::onnx::{self, Datum, ImportOptions, Limits, Port};
 use tvm_build::toolchain::Toolchain;
 use tvm_build::vm::{Entry, EntryKind, run_dtype};
 use tvm_ir::diag::Diags;
@@ -102,7 +102,8 @@ impl Case<'_> {
     /// Imports the model and makes C of it.
     fn check(&self) -> Outcome {
         let path = self.dir.join("model.onnx");
-        let loaded = onnx::load(&path, &Limits::default(), &mut SourceMap::default()).map_err(fail(Stage::Import));
+        let loaded =
+            onnx::load(&path, ImportOptions::default(), &mut SourceMap::default()).map_err(fail(Stage::Import));
         let made = loaded.and_then(|l| compile_module(l.module, self.options).map_err(fail(Stage::Compile)));
         made.map_or_else(|outcome| outcome, |_| Outcome::passed(0))
     }
@@ -143,7 +144,8 @@ impl Case<'_> {
             let mut host = match compiled.take().filter(|_| bound.is_empty()) {
                 Some(host) => host,
                 None => {
-                    let loaded = onnx::load_with_inputs(&path, bound, &limits, &mut sources);
+                    let options = ImportOptions { inputs: bound, ..ImportOptions::default() };
+                    let loaded = onnx::load(&path, options, &mut sources);
                     self.compile(loaded.map_err(fail(Stage::Import))?.module)?
                 }
             };

@@ -149,8 +149,12 @@ pub(in super::super) fn main(module: &IRModule) -> &Function {
 
 /// The bindings of a model's `main`, a line each: `lv = add(x, float32[3]) -> float32 (3,)`, without attributes.
 pub(in super::super) fn bindings(model: &ModelProto) -> Vec<String> {
-    let module = import(model).unwrap();
-    let function = main(&module);
+    bindings_of(&import(model).unwrap())
+}
+
+/// As [`bindings`], of a module.
+pub(in super::super) fn bindings_of(module: &IRModule) -> Vec<String> {
+    let function = main(module);
     let [Block::Dataflow { bindings, .. }] = &function.body.blocks[..] else { panic!("one dataflow block") };
     let line = |b: &tvm_ir::relax::Binding| {
         let value = match &b.value {

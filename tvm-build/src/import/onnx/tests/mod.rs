@@ -1,6 +1,7 @@
 //! Whole models: from messages or files to Relax.
 
 mod convert;
+mod custom;
 mod files;
 mod fold;
 pub(super) mod make;
