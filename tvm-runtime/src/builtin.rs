@@ -80,6 +80,8 @@ builtins! {
     FILL "fill" (tensor, byte) fill;
     /// Fails when an integer is above `most`, the bound that memory was planned for; gives the integer.
     AT_MOST "at_most" (value, most, symbol) at_most;
+    /// Fails when an integer is below `least`, the bound that code was made for; gives the integer.
+    AT_LEAST "at_least" (value, least, symbol) at_least;
     /// The first element of a tensor as `Int`, `Bool` or `Float`.
     READ_SCALAR "read_scalar" (tensor) |f, a| { let t = f.tensor(arg(a, 0))?; f.element(t, 0) };
     /// Puts values into registers from `first` on; gives the tuple.
@@ -256,14 +258,27 @@ fn fill(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
 }
 
 fn at_most(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
-    let (found, most) = (f.int(arg(a, 0))?, f.int(arg(a, 1))?);
-    let Constant::Param(symbol) = f.constant(arg(a, 2))? else {
-        return Err(f.malformed("at_most needs the symbol's name"));
-    };
+    let (found, most, symbol) = bounded(f, a)?;
     if found > most {
-        return Err(f.fail(Error::AboveBound { symbol: symbol.name, most, found }));
+        return Err(f.fail(Error::AboveBound { symbol, most, found }));
     }
     Ok(Value::Int(found))
+}
+
+fn at_least(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (found, least, symbol) = bounded(f, a)?;
+    if found < least {
+        return Err(f.fail(Error::BelowBound { symbol, least, found }));
+    }
+    Ok(Value::Int(found))
+}
+
+/// An integer, its bound and the name of its symbol.
+fn bounded(f: &Frame<'_>, a: &[Operand]) -> Result<(i64, i64, &'static str), Fail> {
+    let Constant::Param(symbol) = f.constant(arg(a, 2))? else {
+        return Err(f.malformed("a bound needs the symbol's name"));
+    };
+    Ok((f.int(arg(a, 0))?, f.int(arg(a, 1))?, symbol.name))
 }
 
 fn make_tuple(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {

@@ -36,6 +36,8 @@ pub enum Error {
     WrongSymbol { argument: &'static str, axis: usize, symbol: &'static str, bound: i64, found: i64 },
     /// A symbol's value above the bound that memory was planned for.
     AboveBound { symbol: &'static str, most: i64, found: i64 },
+    /// A symbol's value below the bound that code was made for.
+    BelowBound { symbol: &'static str, least: i64, found: i64 },
     /// An extent below zero, or more elements than memory can hold.
     BadShape { argument: &'static str },
     /// A buffer with another number of elements than its shape says.
@@ -88,6 +90,9 @@ impl fmt::Display for Error {
             }
             Error::AboveBound { symbol, most, found } => {
                 write!(f, "{symbol} must be at most {most}, found {found}")
+            }
+            Error::BelowBound { symbol, least, found } => {
+                write!(f, "{symbol} must be at least {least}, found {found}")
             }
             Error::BadShape { argument } => {
                 write!(f, "the shape of `{argument}` has a negative extent or too many elements")

@@ -7,7 +7,7 @@ use super::reuse::KernelFacts;
 use crate::lower::LoweredFunc;
 use crate::weights::Weights;
 use std::collections::{BTreeMap, BTreeSet};
-use tvm_ir::arith::Analyzer;
+use tvm_ir::arith::{Analyzer, IntBound};
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::diag::Diag;
 use tvm_ir::dtype::DType;
@@ -64,7 +64,7 @@ pub(super) fn linearize(program: &mut Program<'_>, name: &Name, f: &Function, ca
         storages: Vec::new(),
         steps: Vec::new(),
         shapes: 0,
-        bounds: upper_bounds(f)?,
+        bounds: declared_bounds(f)?,
         entry: BTreeSet::new(),
         most: Vec::new(),
         called,
@@ -89,19 +89,28 @@ pub(super) fn linearize(program: &mut Program<'_>, name: &Name, f: &Function, ca
     Ok(b.lin)
 }
 
-fn upper_bounds(f: &Function) -> Result<Vec<(Name, i64)>, Diag> {
-    let fail = |m: String| Diag::error(f.span, m).help("write tir_var_upper_bound as {\"n\": 1024}");
-    match f.attrs.get("tir_var_upper_bound") {
-        None => Ok(Vec::new()),
-        Some(AttrValue::Map(map)) => map
-            .iter()
-            .map(|(name, v)| match v.as_int() {
-                Some(v) if v >= 0 => Ok((name.clone(), v)),
-                _ => Err(fail(format!("the upper bound of {name} is no integer from 0 on"))),
-            })
-            .collect(),
-        Some(_) => Err(fail("the attribute tir_var_upper_bound is no dictionary".into())),
+/// What the attributes `tir_var_lower_bound` and `tir_var_upper_bound` say.
+fn declared_bounds(f: &Function) -> Result<BTreeMap<Name, IntBound>, Diag> {
+    let mut bounds: BTreeMap<Name, IntBound> = BTreeMap::new();
+    for attr in ["tir_var_lower_bound", "tir_var_upper_bound"] {
+        let fail = |m: String| Diag::error(f.span, m).help(format!("write {attr} as {{\"n\": 1024}}"));
+        let map = match f.attrs.get(attr) {
+            None => continue,
+            Some(AttrValue::Map(map)) => map,
+            Some(_) => return Err(fail(format!("the attribute {attr} is no dictionary"))),
+        };
+        for (name, value) in map.iter() {
+            let Some(value) = value.as_int().filter(|v| *v >= 0) else {
+                return Err(fail(format!("the bound of {name} in {attr} is no integer from 0 on")));
+            };
+            let bound = bounds.entry(name.clone()).or_insert(IntBound { min: 0, max: IntBound::POS_INF });
+            match attr {
+                "tir_var_lower_bound" => bound.min = value,
+                _ => bound.max = value,
+            }
+        }
     }
+    Ok(bounds)
 }
 
 /// A function being taken apart.

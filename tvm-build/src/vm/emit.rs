@@ -83,7 +83,7 @@ pub(super) struct Emitter<'a> {
     at: usize,
     poison: bool,
     /// Bounds to check of symbolic variables that were just bound.
-    pub(super) unchecked: Vec<(&'static str, Reg, Operand)>,
+    pub(super) unchecked: Vec<(&'static str, Reg, &'static Builtin, Operand)>,
 }
 
 impl Emitter<'_> {

@@ -3,7 +3,8 @@
 //! Tuples are taken apart here and exist nowhere later. Tensors that are the same memory (leaf copies, fields of
 //! tuples, reshapes) share a storage. Steps are in execution order; the branches of a conditional are nested.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use tvm_ir::arith::IntBound;
 use tvm_ir::dtype::DType;
 use tvm_ir::name::Name;
 use tvm_ir::prim::{PrimExpr, Var};
@@ -32,8 +33,8 @@ pub(super) struct Linear {
     pub(super) steps: Vec<Step>,
     /// How many shapes its steps make.
     pub(super) shapes: usize,
-    /// Upper bounds of symbolic variables by name.
-    pub(super) bounds: Vec<(Name, i64)>,
+    /// Declared bounds of symbolic variables by name.
+    pub(super) bounds: BTreeMap<Name, IntBound>,
     /// Symbols that parameters tell.
     pub(super) entry: BTreeSet<Var>,
     /// Upper bounds of symbols that are bound inside, in the order in which they are bound.

@@ -106,11 +106,11 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Refuses values of the variables just bound that are above the bounds memory was planned for.
+    /// Refuses values of the variables just bound that are outside the bounds memory was planned for.
     pub(super) fn check_bounds(&mut self) -> Result<(), Diag> {
-        for (name, reg, most) in std::mem::take(&mut self.unchecked) {
+        for (name, reg, compare, bound) in std::mem::take(&mut self.unchecked) {
             let symbol = self.constants.param(Param { name, ty: Type::Any })?;
-            self.run(&builtin::AT_MOST, vec![Operand::Reg(reg), most, symbol]);
+            self.run(compare, vec![Operand::Reg(reg), bound, symbol]);
         }
         Ok(())
     }

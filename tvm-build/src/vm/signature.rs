@@ -3,6 +3,7 @@
 use super::dtype::run_dtype;
 use super::emit::Emitter;
 use super::table::{leak, leak_str};
+use tvm_ir::arith::IntBound;
 use tvm_ir::diag::Diag;
 use tvm_ir::ops::show_dims;
 use tvm_ir::prim::PrimExpr;
@@ -106,12 +107,17 @@ impl Emitter<'_> {
             }
             let reg = self.register()?;
             self.scope.symbols.insert(v.clone(), reg);
-            if let Some((_, most)) = self.lin.bounds.iter().find(|(n, _)| n == v.name()) {
-                self.unchecked.push((name, reg, Operand::Imm(*most)));
+            if let Some(bound) = self.lin.bounds.get(v.name()) {
+                if bound.min > 0 {
+                    self.unchecked.push((name, reg, &builtin::AT_LEAST, Operand::Imm(bound.min)));
+                }
+                if bound.max != IntBound::POS_INF {
+                    self.unchecked.push((name, reg, &builtin::AT_MOST, Operand::Imm(bound.max)));
+                }
             }
             if let Some(m) = self.lin.most.iter().find(|m| m.check && m.var == *v) {
                 let most = self.eval(&m.most)?;
-                self.unchecked.push((name, reg, most));
+                self.unchecked.push((name, reg, &builtin::AT_MOST, most));
             }
             return Ok(Dim::Bind(reg, name));
         }

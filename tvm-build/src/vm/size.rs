@@ -23,15 +23,16 @@ pub(super) fn bounds_of(lin: &Linear) -> Analyzer {
     dims.for_each(|d| vars.extend(free_vars(d)));
     vars.retain(|v| !lin.most.iter().any(|m| m.var == *v));
     let mut analyzer = Analyzer::new();
-    let declared =
-        |v: &Var| lin.bounds.iter().find(|(n, _)| n == v.name()).map_or(IntBound::POS_INF, |(_, most)| *most);
+    let natural = IntBound { min: 0, max: IntBound::POS_INF };
+    let declared = |v: &Var| lin.bounds.get(v.name()).copied().unwrap_or(natural);
     for v in &vars {
-        analyzer.assume_bounds(v, IntBound { min: 0, max: declared(v) });
+        analyzer.assume_bounds(v, declared(v));
     }
     // In the order in which they are bound: a bound is over symbols before it.
     for m in &lin.most {
-        let max = analyzer.bounds(&m.most).max.min(declared(&m.var));
-        analyzer.assume_bounds(&m.var, IntBound { min: 0, max });
+        let IntBound { min, max } = declared(&m.var);
+        let max = analyzer.bounds(&m.most).max.min(max);
+        analyzer.assume_bounds(&m.var, IntBound { min, max });
     }
     analyzer
 }

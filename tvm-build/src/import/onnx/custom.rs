@@ -201,8 +201,9 @@ impl NodeCx<'_, '_> {
     ) -> Result<Vec<NodeValue>, Diag> {
         let Some(Func::Prim(body)) = module.get(function) else {
             let names: Vec<&str> = module.prim_funcs().map(|(n, _)| n.as_str()).collect();
-            return Err(sentence(format!("the module has no PrimFunc {function}"))
-                .help(format!("it has {}", names.join(", "))));
+            return Err(
+                sentence(format!("the module has no PrimFunc {function}")).help(format!("it has {}", names.join(", ")))
+            );
         };
         let given = args.len() + outs.len() + scalars.len();
         if body.params.len() != given {

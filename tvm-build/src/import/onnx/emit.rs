@@ -70,7 +70,8 @@ impl Emitter {
     /// name is used instead.
     pub(crate) fn define(&mut self, hint: &str, func: Func) -> GlobalVar {
         let hint = identifier(hint, "fn_");
-        let like = |n: &Name| n.strip_prefix(hint.as_str()).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
+        let like =
+            |n: &Name| n.strip_prefix(hint.as_str()).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
         if let Some((name, _)) = self.functions.iter().find(|(n, f)| like(n) && func_equal(f, &func)) {
             return GlobalVar(name.clone());
         }

@@ -55,6 +55,17 @@ fn values_above_the_bound_are_refused() {
 }
 
 #[test]
+fn values_below_the_bound_are_refused() {
+    let both = r#"R.func_attr({"tir_var_lower_bound": {"n": 2}, "tir_var_upper_bound": {"n": 100}})"#;
+    let c = compiled(&with_bound(both), &Options::default());
+    let call = |n: usize| run(&c, &[&vec![1.0; n], &vec![2.0; 2 * n]], &[2 * n as i64]);
+    assert_eq!(call(2).unwrap(), [[6.0; 4]]);
+    let e = call(1).unwrap_err();
+    assert_eq!(e, Error::BelowBound { symbol: "n", least: 2, found: 1 });
+    assert_eq!(e.to_string(), "n must be at least 2, found 1");
+}
+
+#[test]
 fn without_bounds_memory_is_placed_by_the_call() {
     let text = with_bound("");
     let c = compiled(&text, &Options::default());

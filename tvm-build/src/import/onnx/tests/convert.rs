@@ -170,7 +170,7 @@ fn all_unsupported_operators_at_once() {
         "graph/node[0] (com.acme:Foo): 2 nodes have an operator that is not supported: Bar, com.acme:Foo \
          | graph/node[0] (com.acme:Foo): the model imports no operator set 'com.acme', inputs (float32[2, n]) \
          | graph/node[2] (Bar): in operator set 13, inputs (not known) \
-         | export the model with standard operators, or define these as functions of the model"
+         | export the model with standard operators, define these as functions of the model, or say in the build script what they mean (Build::onnx_op)"
     );
 }
 

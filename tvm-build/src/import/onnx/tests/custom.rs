@@ -38,12 +38,8 @@ fn triple() -> CustomOps {
 
 #[test]
 fn bodies_in_tensor_ir_are_copied_once() {
-    let nodes = || {
-        vec![
-            node("Triple", &["x"], &["a"]).domain("com.acme"),
-            node("Triple", &["a"], &["y"]).domain("com.acme"),
-        ]
-    };
+    let nodes =
+        || vec![node("Triple", &["x"], &["a"]).domain("com.acme"), node("Triple", &["a"], &["y"]).domain("com.acme")];
     let module = import_with(&triple(), nodes()).unwrap();
     let names: Vec<&str> = module.funcs.keys().map(|n| n.as_str()).collect();
     assert_eq!(names, ["main", "scale"]);

@@ -7,7 +7,7 @@ use tvm_ir::relax::{Block, Expr, Leaf};
 use tvm_ir::span::SourceMap;
 use tvm_ir::syntax::{Dialect, print_module};
 
-use super::super::{Limits, load};
+use super::super::{ImportOptions, Limits, load};
 use super::make::main;
 
 fn path(name: &str) -> PathBuf {
@@ -16,7 +16,7 @@ fn path(name: &str) -> PathBuf {
 
 /// The text that TVM 0.27 prints of its own import of the model.
 fn text(name: &str) -> String {
-    let loaded = load(&path(name), &Limits::default(), &mut SourceMap::default()).unwrap();
+    let loaded = load(&path(name), ImportOptions::default(), &mut SourceMap::default()).unwrap();
     assert!(loaded.files.is_empty());
     print_module(&loaded.module, Dialect::V0_27)
 }
@@ -34,7 +34,7 @@ fn cnn() {
 #[test]
 fn weights_are_views_of_the_file() {
     let bytes = std::fs::read(path("mlp.onnx")).unwrap();
-    let loaded = load(&path("mlp.onnx"), &Limits::default(), &mut SourceMap::default()).unwrap();
+    let loaded = load(&path("mlp.onnx"), ImportOptions::default(), &mut SourceMap::default()).unwrap();
     let weights: Vec<&Constant> = main(&loaded.module)
         .body
         .blocks
@@ -80,6 +80,7 @@ fn damaged_files_are_errors() {
 
 #[test]
 fn a_missing_file_is_an_error() {
-    let diags = load(Path::new("/nonexistent/m.onnx"), &Limits::default(), &mut SourceMap::default()).unwrap_err();
+    let diags =
+        load(Path::new("/nonexistent/m.onnx"), ImportOptions::default(), &mut SourceMap::default()).unwrap_err();
     assert!(diags.to_string().contains("/nonexistent/m.onnx cannot be opened"), "{diags}");
 }
