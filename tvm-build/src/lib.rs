@@ -1,9 +1,11 @@
 //! Compiles models to native code in build scripts.
 
 pub mod build;
+mod cfg;
 pub mod codegen;
 pub mod compile;
 pub mod dims;
+pub mod external;
 #[cfg(feature = "cli")]
 pub mod host;
 pub mod import;

@@ -1,25 +1,109 @@
-//! The modules of `ir_module!` in Rust source files.
+//! What Rust source files hold for the compiler: the modules of `ir_module!`, and functions with C symbols.
 
+use crate::cfg::Cfg;
+use crate::external::{CTypes, Declaration, defined};
 use crate::toolchain::io_error;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use tvm_ir::diag::Diag;
-use tvm_ir::span::SourceMap;
-use tvm_ir::syntax::rust::{Checked, Modules, TokenSpans, check_item};
+use tvm_ir::diag::{Diag, Diags};
+use tvm_ir::span::{SourceId, SourceKind, SourceMap, Span};
+use tvm_ir::syntax::rust::{Checked, Modules, TokenSpans, check_item, respelled, text_span};
 
 /// Deepest nesting of folders.
 const MAX_FOLDERS: usize = 32;
 
-/// The well-formed modules of a file, or of every `.rs` file of a folder, in the order of the paths. What rustc or the
-/// macro will report is left to them. Errors: a file or folder that cannot be read.
-pub(crate) fn read(path: &Path) -> Result<Vec<Checked>, Diag> {
-    let mut files = Vec::new();
-    collect(path, MAX_FOLDERS, &mut files)?;
-    let mut out = Vec::new();
-    for file in files {
-        let text = std::fs::read_to_string(&file).map_err(|e| io_error("read", &file, &e))?;
-        out.extend(modules(&text));
+/// A well-formed module.
+pub(crate) struct Found {
+    pub(crate) checked: Checked,
+    /// Its name in the file.
+    pub(crate) place: Span,
+    /// The documentation of its functions, line by line.
+    pub(crate) docs: BTreeMap<String, Vec<String>>,
+    spans: TokenSpans,
+    text: SourceId,
+}
+
+impl Found {
+    /// What the compiler says of the module, at the places of the file and in its spelling.
+    pub(crate) fn locate(&self, diags: Diags) -> Diags {
+        respelled(self.spans.in_text(diags, self.text))
     }
-    Ok(out)
+}
+
+/// What the files hold, in the order of their paths.
+#[derive(Default)]
+pub(crate) struct RustSources {
+    pub(crate) modules: Vec<Found>,
+    pub(crate) functions: Vec<Declaration>,
+    /// Files read so far.
+    files: BTreeSet<PathBuf>,
+}
+
+impl RustSources {
+    /// Reads a file, or every `.rs` file of a folder. What is known not to be compiled is left out; what rustc or the
+    /// macro will report is left to them. Errors: a file or folder that cannot be read.
+    pub(crate) fn read(&mut self, path: &Path, cfg: &Cfg, sources: &mut SourceMap) -> Result<(), Diag> {
+        let mut files = Vec::new();
+        collect(path, MAX_FOLDERS, &mut files)?;
+        for file in files {
+            let text = std::fs::read_to_string(&file).map_err(|e| io_error("read", &file, &e))?;
+            // A file that is named twice, or is in a folder that is named too, is one file.
+            if self.files.insert(std::fs::canonicalize(&file).unwrap_or_else(|_| file.clone())) {
+                self.text(&file.display().to_string(), text, cfg, sources);
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, name: &str, text: String, cfg: &Cfg, sources: &mut SourceMap) {
+        let Ok(file) = syn::parse_file(&text) else { return };
+        if !cfg.allows(&file.attrs) {
+            return;
+        }
+        let text = sources.add(name, SourceKind::Text(text));
+        self.items(&file.items, cfg, sources, text);
+        defined(&file.items, name, CTypes::from_cargo(), &|attrs| cfg.allows(attrs), &mut self.functions);
+    }
+
+    fn items(&mut self, list: &[syn::Item], cfg: &Cfg, sources: &mut SourceMap, text: SourceId) {
+        for item in list {
+            match item {
+                syn::Item::Mod(m) if cfg.allows(&m.attrs) => {
+                    self.items(m.content.as_ref().map_or(&[], |(_, items)| items), cfg, sources, text);
+                }
+                syn::Item::Macro(m) if m.mac.path.segments.last().is_some_and(|s| s.ident == "ir_module") => {
+                    let Ok(Modules(found)) = m.mac.parse_body::<Modules>() else { continue };
+                    let found = found.iter().filter(|i| cfg.allows(&m.attrs) && cfg.allows(&i.attrs));
+                    self.modules.extend(found.filter_map(|i| module(i, sources, text)));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn module(item: &syn::ItemMod, sources: &mut SourceMap, text: SourceId) -> Option<Found> {
+    let mut spans = TokenSpans::default();
+    let checked = check_item(sources, &mut spans, item).ok()?;
+    let place = text_span(text, item.ident.span(), item.ident.span());
+    let items = item.content.as_ref().map_or(&[][..], |(_, items)| items);
+    let docs = items.iter().filter_map(|i| match i {
+        syn::Item::Fn(f) => Some((syn::ext::IdentExt::unraw(&f.sig.ident).to_string(), documentation(&f.attrs))),
+        _ => None,
+    });
+    Some(Found { checked, place, docs: docs.filter(|(_, d)| !d.is_empty()).collect(), spans, text })
+}
+
+/// The lines of `///`.
+fn documentation(attributes: &[syn::Attribute]) -> Vec<String> {
+    let text = attributes.iter().filter_map(|a| match &a.meta {
+        syn::Meta::NameValue(n) if n.path.is_ident("doc") => match &n.value {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(s), .. }) => Some(s.value()),
+            _ => None,
+        },
+        _ => None,
+    });
+    text.flat_map(|t| t.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 fn collect(path: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<(), Diag> {
@@ -41,54 +125,54 @@ fn collect(path: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<(), Diag
     Ok(())
 }
 
-/// The well-formed modules of a text.
-fn modules(text: &str) -> Vec<Checked> {
-    let mut out = Vec::new();
-    if let Ok(file) = syn::parse_file(text) {
-        items(&file.items, &mut out);
-    }
-    out
-}
-
-fn items(list: &[syn::Item], out: &mut Vec<Checked>) {
-    for item in list {
-        match item {
-            syn::Item::Mod(m) => items(m.content.as_ref().map_or(&[], |(_, items)| items), out),
-            syn::Item::Macro(m) if m.mac.path.segments.last().is_some_and(|s| s.ident == "ir_module") => {
-                let Ok(Modules(found)) = m.mac.parse_body::<Modules>() else { continue };
-                for item in found {
-                    let (mut sources, mut spans) = (SourceMap::default(), TokenSpans::default());
-                    out.extend(check_item(&mut sources, &mut spans, &item).ok());
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(text: &str, cfg: &Cfg) -> (RustSources, SourceMap) {
+        let (mut found, mut sources) = (RustSources::default(), SourceMap::default());
+        found.text("src/main.rs", text.into(), cfg, &mut sources);
+        (found, sources)
+    }
+
+    fn names(text: &str, cfg: &Cfg) -> Vec<String> {
+        read(text, cfg).0.modules.into_iter().map(|f| f.checked.name).collect()
+    }
+
+    const FILE: &str = r#"
+        use tvm_macros::ir_module;
+        ir_module! {
+            mod a {
+                /// The first.
+                #[R::function] pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> { R::nn::relu(x) }
+            }
+            mod wrong { #[R::function] pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> { R::nn::rellu(x) } }
+        }
+        mod inner {
+            #[cfg(feature = "b")]
+            tvm_macros::ir_module! {
+                pub mod b { #[R::function] pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> { x + x } }
+            }
+            #[unsafe(no_mangle)]
+            pub extern "C" fn scale(x: *const f32, n: usize, y: *mut f32) {}
+        }
+        ir_module! { this is no module }
+    "#;
+
     #[test]
-    fn modules_are_found_wherever_they_stand() {
-        let text = r#"
-            use tvm_macros::ir_module;
-            ir_module! {
-                mod a { #[R::function] pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> { R::nn::relu(x) } }
-                mod wrong { #[R::function] pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> { R::nn::rellu(x) } }
-            }
-            mod inner {
-                #[cfg(feature = "b")]
-                tvm_macros::ir_module! {
-                    pub mod b { #[R::function] pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> { x + x } }
-                }
-            }
-            ir_module! { this is no module }
-        "#;
-        let names: Vec<String> = modules(text).into_iter().map(|c| c.name).collect();
-        assert_eq!(names, ["a", "b"]);
-        assert!(modules("fn broken( {").is_empty());
+    fn what_stands_where_is_found() {
+        assert_eq!(names(FILE, &Cfg::default()), ["a", "b"]);
+        let without = Cfg::new([("CARGO_FEATURE_OTHER".to_string(), String::new())].into_iter());
+        assert_eq!(names(FILE, &without), ["a"]);
+        assert!(names("fn broken( {", &Cfg::default()).is_empty());
+        let (found, sources) = read(FILE, &Cfg::default());
+        assert_eq!(found.modules[0].docs["main"], [" The first."]);
+        assert_eq!(found.functions[0].place, "src/main.rs:16");
+        // What later phases say is shown in the file, in its spelling.
+        let binding = found.modules[1].checked.module.relax_funcs().next().unwrap().1.span;
+        let diags = found.modules[1].locate(Diag::error(binding, "R.call_tir is wrong").into());
+        let text = tvm_ir::render::render_all(&diags, &sources);
+        assert!(text.contains("R::call_tir is wrong") && text.contains("src/main.rs:13:"), "{text}");
     }
 
     #[test]
@@ -97,7 +181,7 @@ mod tests {
             let text = format!(
                 "ir_module! {{ mod m {{ #[R::function] pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> {{ {body} }} }} }}"
             );
-            modules(&text).remove(0).fingerprint
+            read(&text, &Cfg::default()).0.modules.remove(0).checked.fingerprint
         };
         assert_eq!(one("x + x"), one("/* a comment */ (x + x)"));
         assert_ne!(one("x + x"), one("x * x"));

@@ -81,6 +81,10 @@ impl Toolchain {
     /// Compiles to `lib{name}.a` in the folder and gives its path. Errors: no compiler, a compiler's own messages.
     pub fn static_library(&self, name: &str, units: &[Unit]) -> Result<PathBuf, Diags> {
         let objects = self.objects(units)?;
+        Ok(self.archive(name, objects)?)
+    }
+
+    fn archive(&self, name: &str, objects: Vec<PathBuf>) -> Result<PathBuf, Diag> {
         let path = self.out_dir.join(format!("lib{name}.a"));
         // An archive is added to, not replaced.
         match std::fs::remove_file(&path) {
@@ -103,6 +107,24 @@ impl Toolchain {
         }
         self.run(command, &file)?;
         Ok(self.out_dir.join(file))
+    }
+
+    /// Compiles the user's own C sources to `lib{name}.a` in the folder. Errors: no compiler, a compiler's own messages.
+    pub fn user_library(&self, name: &str, sources: &[PathBuf], include: &[PathBuf]) -> Result<(), Diags> {
+        let mut diags = Diags::new();
+        let mut objects = Vec::new();
+        for (i, source) in sources.iter().enumerate() {
+            let mut command = self.build().try_get_compiler().map_err(|e| cc_error(&e))?.to_command();
+            command.args(include.iter().map(|f| format!("-I{}", f.display())));
+            let object = self.out_dir.join(format!("{name}_{i}.o"));
+            command.arg("-c").arg(source).arg("-o").arg(&object);
+            let help = "correct the file, which the build script names in Build::c_source";
+            diags.ok(self.run(command, &source.display().to_string()).map_err(|d| d.help(help)));
+            objects.push(object);
+        }
+        diags.into_result(())?;
+        self.archive(name, objects)?;
+        Ok(())
     }
 
     fn build(&self) -> cc::Build {

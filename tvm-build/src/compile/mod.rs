@@ -2,6 +2,7 @@
 //! files here but by [`Artifacts::write`].
 
 use crate::codegen::{self, C99, EmitOptions, SourceFile};
+use crate::external::Externals;
 use crate::lower::{LoweredFunc, lower_to_kernels};
 use crate::pass::{Instrument, Step, run_steps};
 use crate::toolchain::{Toolchain, Unit, target_flags};
@@ -33,6 +34,8 @@ pub struct Options {
     pub pipeline: Vec<Step>,
     /// Most C files for each target.
     pub files: usize,
+    /// The external functions it may call.
+    pub externals: Externals,
     /// How memory is planned.
     pub vm: vm::Options,
     /// Most bytes of the arena; `None`: any number.
@@ -51,6 +54,7 @@ impl Options {
             targets: vec![target],
             pipeline: pipeline::default_steps(),
             files: 2,
+            externals: Externals::default(),
             vm: vm::Options::default(),
             arena_limit: None,
             weights_limit: None,
@@ -156,6 +160,7 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
         return Err(Diag::error(Span::NONE, "there is no target to compile for").into());
     };
     check_name(&options.name)?;
+    options.externals.check(&module)?;
     run_steps(&options.pipeline, &mut module, first, &mut Instrument::default())?;
     remove_unused_kernels(&mut module);
     let mut compiled = Vec::new();
@@ -163,7 +168,7 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
         let kernels = lower_to_kernels(&module, target)?;
         compiled.push(vm::Level { module, kernels });
     }
-    let vm = vm::compile_levels(&mut compiled, &options.vm)?;
+    let vm = vm::compile_levels(&mut compiled, &options.externals, &options.vm)?;
     let mut levels = Vec::new();
     let mut diags = Diags::new();
     for (target, compiled) in options.targets.iter().zip(compiled) {

@@ -4,12 +4,13 @@ use super::linear::{
     Linear, Origin, ParamSlot, RunShape, Step, StorageId, SymbolBound, TensorId, Val, elements, scalar_var,
 };
 use super::reuse::KernelFacts;
+use crate::external::{self, Declaration, Externals};
 use crate::lower::LoweredFunc;
 use crate::weights::Weights;
 use std::collections::{BTreeMap, BTreeSet};
 use tvm_ir::arith::{Analyzer, IntBound};
 use tvm_ir::attrs::AttrValue;
-use tvm_ir::diag::Diag;
+use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::dtype::DType;
 use tvm_ir::name::Name;
 use tvm_ir::ops::show_info;
@@ -48,7 +49,10 @@ pub(super) struct Program<'a> {
     pub(super) kernels: BTreeMap<&'a str, KernelEntry<'a>>,
     /// The functions linearized so far.
     pub(super) functions: BTreeMap<&'a str, FunctionEntry>,
-    pub(super) externs: Vec<Name>,
+    /// The external functions called so far.
+    pub(super) externs: Vec<Declaration>,
+    /// What the build declares.
+    pub(super) declared: &'a Externals,
     pub(super) weights: Weights,
 }
 
@@ -201,9 +205,8 @@ impl Builder<'_, '_> {
                     .help("lift local functions into the module (LambdaLift)"))
             }
             Expr::CallDps { symbol, args, out } => {
-                let args = args.iter().map(|l| self.leaf(l, b.span)).collect::<Result<_, _>>()?;
+                let (callee, args) = self.external(symbol, args, out, b.span)?;
                 let value = self.made(b.var.name(), out, b.span)?;
-                let callee = self.external(symbol, b.span)?;
                 steps.push(Step::Extern { callee, args, outs: value.tensors() });
                 Ok(value)
             }
@@ -298,12 +301,39 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn external(&mut self, symbol: &Name, span: Span) -> Result<u16, Diag> {
-        let index = self.program.externs.iter().position(|n| n == symbol).unwrap_or_else(|| {
-            self.program.externs.push(symbol.clone());
+    /// The number of an external function, and what a call gives it, in the order of its parameters.
+    fn external(
+        &mut self,
+        symbol: &Name,
+        args: &[Leaf],
+        out: &StructInfo,
+        span: Span,
+    ) -> Result<(u16, Vec<Val>), Diag> {
+        let declared = self.program.declared;
+        let declaration = declared.lookup(symbol, args, out, span)?;
+        let first = |d: Diags| d.0.into_iter().next().unwrap_or_else(|| Diag::error(span, "the call does not fit"));
+        let order = external::bind(declaration, args, out, span).map_err(first)?;
+        let mut given = Vec::new();
+        for a in args {
+            for value in self.leaf(a, span)?.flat() {
+                match value {
+                    Val::Shape(dims) => given.extend(dims.into_iter().map(Val::Prim)),
+                    other => given.push(other),
+                }
+            }
+        }
+        let args = order.into_iter().map(|i| given.get(i).cloned()).collect::<Option<Vec<_>>>();
+        let Some(args) = args.filter(|a| a.len() == given.len()) else {
+            let m = format!("external function `{symbol}`: the extents of a shape are known at run time only");
+            return Err(Diag::error(span, m).help("name them with R.match_cast"));
+        };
+        let index = self.program.externs.iter().position(|d| d.name == *symbol).unwrap_or_else(|| {
+            self.program.externs.push(declaration.clone());
             self.program.externs.len() - 1
         });
-        u16::try_from(index).map_err(|_| Diag::error(span, "a program has at most 65536 external functions"))
+        let index =
+            u16::try_from(index).map_err(|_| Diag::error(span, "a program has at most 65536 external functions"))?;
+        Ok((index, args))
     }
 
     fn cast(&mut self, value: &Val, info: &StructInfo, name: &Name, span: Span) -> Result<Val, Diag> {

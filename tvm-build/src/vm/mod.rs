@@ -32,6 +32,7 @@ pub use dtype::run_dtype;
 pub use plan::{Place, Plan, Planned};
 pub use program::{EmittedProgram, Entry, EntryKind, EntryOut, EntryParam, OutShape};
 
+use crate::external::Externals;
 use crate::lower::LoweredFunc;
 use crate::weights::Weights;
 use build::{FunctionEntry, KernelEntry, Program, linearize};
@@ -82,20 +83,22 @@ pub struct Level {
 /// Compiles the public Relax functions of a module whose bindings are `call_tir`, tuples, casts, conditionals and
 /// calls of Relax functions.
 ///
+/// External functions are not known here: see [`compile_levels`].
+///
 /// `kernels` are the module's PrimFuncs, lowered, in the order in which kernels are numbered. Where the plan lets two
 /// buffers of a kernel share memory, their pointers lose `noalias`: print the kernels afterwards.
 ///
 /// Errors, each at its binding: function values and recursion, ops that are not lowered, results whose size is not
 /// known before the call, types that entry points cannot take.
 pub fn compile(module: &IRModule, kernels: &mut [LoweredFunc], options: &Options) -> Result<Compiled, Diags> {
-    let (compiled, aliased) = compile_with(module, kernels, facts_of(module), options)?;
+    let (compiled, aliased) = compile_with(module, kernels, facts_of(module), &Externals::default(), options)?;
     drop_noalias(kernels, &aliased);
     Ok(compiled)
 }
 
-/// As [`compile`], one program for the kernels of several targets. The Relax functions of all levels are the same; what
+/// As [`compile`], one program for the kernels of several targets, which calls the external functions of `externals`. The Relax functions of all levels are the same; what
 /// the plan takes for granted of a kernel holds at every level.
-pub fn compile_levels(levels: &mut [Level], options: &Options) -> Result<Compiled, Diags> {
+pub fn compile_levels(levels: &mut [Level], externals: &Externals, options: &Options) -> Result<Compiled, Diags> {
     let Some((first, others)) = levels.split_first_mut() else {
         return Err(Diag::error(Span::NONE, "there is no target to compile for").into());
     };
@@ -112,7 +115,7 @@ pub fn compile_levels(levels: &mut [Level], options: &Options) -> Result<Compile
             mine.kernel.workspace = mine.kernel.workspace.max(theirs.kernel.workspace);
         }
     }
-    let (compiled, aliased) = compile_with(&first.module, &first.kernels, facts, options)?;
+    let (compiled, aliased) = compile_with(&first.module, &first.kernels, facts, externals, options)?;
     levels.iter_mut().for_each(|l| drop_noalias(&mut l.kernels, &aliased));
     Ok(compiled)
 }
@@ -126,11 +129,17 @@ fn compile_with(
     module: &IRModule,
     kernels: &[LoweredFunc],
     facts: BTreeMap<Name, KernelFacts>,
+    externals: &Externals,
     options: &Options,
 ) -> Result<(Compiled, Vec<(u16, usize)>), Diags> {
     let functions = order::callees_first(module)?;
-    let mut program =
-        Program { kernels: BTreeMap::new(), functions: BTreeMap::new(), externs: Vec::new(), weights: Weights::new() };
+    let mut program = Program {
+        kernels: BTreeMap::new(),
+        functions: BTreeMap::new(),
+        externs: Vec::new(),
+        declared: externals,
+        weights: Weights::new(),
+    };
     for (i, lowered) in kernels.iter().enumerate() {
         let index = u16::try_from(i).map_err(|_| Diag::error(Span::NONE, "a program has at most 65536 kernels"))?;
         let facts = facts.get(&lowered.name).cloned().unwrap_or_default();
@@ -158,7 +167,7 @@ fn compile_with(
     }
     diags.into_result(())?;
     let Program { externs, weights, .. } = program;
-    let program = EmittedProgram::new(done, constants, kernels, &externs, &weights, entries)?;
+    let program = EmittedProgram::new(done, constants, kernels, externs, &weights, entries)?;
     Ok((Compiled { program, plans, weights }, aliased))
 }
 

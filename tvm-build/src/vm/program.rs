@@ -4,10 +4,10 @@ use super::dtype::run_dtype;
 use super::linear::{Linear, OutSlot, ReturnSlot};
 use super::plan::Plan;
 use super::table::{Constants, leak, leak_str};
+use crate::external::Declaration;
 use crate::lower::LoweredFunc;
 use crate::weights::Weights;
 use tvm_ir::diag::Diag;
-use tvm_ir::name::Name;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::{Dims, StructInfo};
 use tvm_ir::span::Span;
@@ -17,8 +17,8 @@ use tvm_runtime::{DType, Extern, Function, KernelTable, Program};
 #[derive(Clone, Debug)]
 pub struct EmittedProgram {
     program: Program,
-    /// C symbols of the functions of the user's program that it calls, by number.
-    pub externs: Vec<String>,
+    /// The external functions that it calls, by number.
+    pub externs: Vec<Declaration>,
     /// The public functions.
     pub entries: Vec<Entry>,
 }
@@ -134,7 +134,7 @@ impl EmittedProgram {
         functions: Vec<Function>,
         constants: Constants,
         kernels: &[LoweredFunc],
-        externs: &[Name],
+        externs: Vec<Declaration>,
         weights: &Weights,
         entries: Vec<Entry>,
     ) -> Result<EmittedProgram, Diag> {
@@ -142,7 +142,7 @@ impl EmittedProgram {
         let messages = kernels.iter().flat_map(|k| &k.kernel.messages).map(|m| leak_str(m)).collect();
         let weight_bytes = usize::try_from(weights.len())
             .map_err(|_| Diag::error(Span::NONE, "the weights take more bytes than memory can address"))?;
-        let unlinked = externs.iter().map(|name| Extern { name: leak_str(name), call: unlinked }).collect();
+        let unlinked = externs.iter().map(|d| Extern { name: leak_str(&d.name), call: unlinked }).collect();
         let program = Program {
             functions: leak(functions),
             constants: leak(constants.items),
@@ -156,7 +156,7 @@ impl EmittedProgram {
             Diag::error(Span::NONE, format!("the generated program breaks a rule of the VM: {e}"))
                 .help("this is a fault of the compiler; please report it")
         })?;
-        Ok(EmittedProgram { program, externs: externs.iter().map(ToString::to_string).collect(), entries })
+        Ok(EmittedProgram { program, externs, entries })
     }
 
     /// The tables; they hold no kernels, and external functions that fail.

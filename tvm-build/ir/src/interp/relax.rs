@@ -151,7 +151,8 @@ impl Evaluator<'_> {
                 }
             }
             Expr::CallDps { symbol, .. } | Expr::CallPacked { symbol, .. } => {
-                Err(Diag::error(b.span, format!("{symbol} is external: the interpreter cannot call it")))
+                Err(Diag::error(b.span, format!("{symbol} is external: the interpreter cannot call it"))
+                    .help("compile the module and run it; its build script says what is linked"))
             }
             Expr::Tuple(items) => frame.leaves(items).map(Value::Tuple),
             Expr::TupleGetItem(l, i) => match frame.leaf(l)? {

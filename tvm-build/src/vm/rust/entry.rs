@@ -29,6 +29,7 @@ pub(super) fn print(
         return Err(Diag::error(Span::NONE, format!("the program has no function {}", entry.name)));
     };
     let mut s = Signature::new(entry)?;
+    s.about = options.docs.get(&entry.name).cloned().unwrap_or_default();
     s.fallible |= !program.tables().messages.is_empty() || can_fail(functions, function);
     let dynamic = grows(entry, program);
     let grows = options.heap && dynamic;
@@ -41,7 +42,7 @@ pub(super) fn print(
     }
     if options.ndarray {
         let name = ids.fresh(&format!("{}_nd", entry.name));
-        super::nd::print(&mut text, &name, entry, function, grows)?;
+        super::nd::print(&mut text, &name, entry, function, grows, &s.about)?;
     }
     let small = s.outs.iter().map(|o| o.bytes).try_fold(0i64, |n, b| n.checked_add(b?));
     if only {
@@ -91,6 +92,8 @@ struct Signature {
     outs: Vec<Out>,
     returned: Vec<Returned>,
     fallible: bool,
+    /// The function's own documentation.
+    about: Vec<String>,
     /// A line about each parameter and output.
     docs: Vec<String>,
     out_docs: Vec<String>,
@@ -110,6 +113,7 @@ impl Signature {
             outs: Vec::new(),
             returned: Vec::new(),
             fallible: false,
+            about: Vec::new(),
             docs: Vec::new(),
             out_docs: Vec::new(),
             vars: BTreeMap::new(),
@@ -274,7 +278,9 @@ impl Signature {
     }
 
     fn doc(&self, out: &mut String, first: &str, outs: &[String]) {
-        let _ = writeln!(out, "\n        /// {first}\n        ///");
+        out.push('\n');
+        super::names::documentation(out, "        ", &self.about);
+        let _ = writeln!(out, "        /// {first}\n        ///");
         for line in self.docs.iter().chain(outs) {
             let _ = writeln!(out, "        /// - {line}");
         }

@@ -2,11 +2,13 @@
 
 mod entry;
 mod expr;
+mod externs;
 mod names;
 mod nd;
 mod table;
 
 use super::program::EmittedProgram;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::span::Span;
@@ -24,10 +26,14 @@ pub struct RustOptions {
     /// Static library that holds kernels and weights; every crate that includes the module links it. `None`: the
     /// program is linked by other means.
     pub library: Option<String>,
+    /// Libraries of external functions, and whether they are static.
+    pub libraries: Vec<(String, bool)>,
     /// The arena of `new()` lies on the heap, and entry points may return vectors: for programs with `std`.
     pub heap: bool,
     /// Entry points that take and return arrays of ndarray. Needs `heap`.
     pub ndarray: bool,
+    /// Documentation of functions, line by line, by their names.
+    pub docs: BTreeMap<String, Vec<String>>,
 }
 
 /// The kernels of one instruction set level.
@@ -62,6 +68,7 @@ pub fn print(program: &EmittedProgram, options: &RustOptions) -> Result<String, 
     let mut out = String::new();
     header(&mut out, program, options);
     table::program(&mut out, tables, &options.levels, &program.externs);
+    externs::print(&mut out, &program.externs, options);
     module_struct(&mut out, program, options);
     let mut ids = names::Identifiers::new(&["new", "with_arena", "state", "default"]);
     let mut methods = String::new();
@@ -113,13 +120,6 @@ fn header(out: &mut String, program: &EmittedProgram, options: &RustOptions) {
         tvm_runtime::ALIGN,
     );
     let linked = matches!(&options.weights, WeightSource::Symbol(_)) && weights != 0;
-    for e in &program.externs {
-        let _ = writeln!(
-            out,
-            "    // Calls `super::{}: fn(&[Value]) -> Result<Value, Error>`, defined beside this module.",
-            names::function(e)
-        );
-    }
     if linked || !tables.kernel_names.is_empty() {
         if let Some(library) = &options.library {
             let _ = writeln!(out, "    #[link(name = {library:?}, kind = \"static\")]");

@@ -57,14 +57,19 @@ fn raw(name: &str) -> String {
     if KEYWORDS.contains(&name) { format!("r#{name}") } else { name.to_string() }
 }
 
-/// The Rust function that stands for an external one.
-pub(super) fn function(name: &str) -> String {
-    raw(&word(name))
-}
-
 /// A name in a comment: one line.
 pub(super) fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect()
+}
+
+/// Documentation that a user wrote, with an empty line behind it; nothing where there is none.
+pub(super) fn documentation(out: &mut String, indent: &str, lines: &[String]) {
+    for line in lines {
+        out.push_str(&format!("{indent}///{}\n", line.replace(|c: char| c.is_control(), " ").trim_end()));
+    }
+    if !lines.is_empty() {
+        out.push_str(&format!("{indent}///\n"));
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,14 @@ use tvm_ir::span::Span;
 use tvm_runtime::Function;
 
 /// A method that takes views and gives arrays; symbols are read off the views.
-pub(super) fn print(out: &mut String, name: &str, entry: &Entry, function: &Function, grows: bool) -> Result<(), Diag> {
+pub(super) fn print(
+    out: &mut String,
+    name: &str,
+    entry: &Entry,
+    function: &Function,
+    grows: bool,
+    about: &[String],
+) -> Result<(), Diag> {
     let mut ids = Identifiers::new(&["args", "result", "needed", "storage", "value"]);
     let (mut params, mut shapes, mut args, mut vars) = (Vec::new(), String::new(), Vec::new(), BTreeMap::new());
     for p in &entry.params {
@@ -98,9 +105,11 @@ pub(super) fn print(out: &mut String, name: &str, entry: &Entry, function: &Func
         items => format!("({})", items.join(", ")),
     };
     params.insert(0, "&mut self".into());
+    out.push('\n');
+    super::names::documentation(out, "        ", about);
     let _ = write!(
         out,
-        "\n        /// Runs `{}` on arrays.\n        ///\n        /// # Errors\n        ///\n        \
+        "        /// Runs `{}` on arrays.\n        ///\n        /// # Errors\n        ///\n        \
          /// Views that are not contiguous in row-major order, extents that do not fit each other, and what the \
          model itself checks.\n        \
          pub fn {name}({}) -> Result<{}, Error> {{\n{shapes}{made}",

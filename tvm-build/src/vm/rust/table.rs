@@ -1,5 +1,6 @@
 //! Tables as Rust text.
 
+use crate::external::Declaration;
 use std::fmt::Write;
 use tvm_runtime::{
     Callee, Constant, DType, Dim, FrameSize, Function, Instr, IsaLevel, Operand, Param, Program, TensorType, Type,
@@ -151,7 +152,7 @@ fn level(l: IsaLevel) -> &'static str {
 }
 
 /// The statics of a program; `levels` are the symbols of its kernels for each level.
-pub(super) fn program(out: &mut String, program: &Program, levels: &[super::Level], externs: &[String]) {
+pub(super) fn program(out: &mut String, program: &Program, levels: &[super::Level], externs: &[Declaration]) {
     let _ = writeln!(out, "    static FUNCTIONS: [Function; {}] = [", program.functions.len());
     program.functions.iter().for_each(|f| function(out, f, program));
     let _ = writeln!(out, "    ];\n\n    static CONSTANTS: [Constant; {}] = [", program.constants.len());
@@ -166,8 +167,10 @@ pub(super) fn program(out: &mut String, program: &Program, levels: &[super::Leve
         }
         let _ = writeln!(out, "        ] }},");
     }
-    let external = |e: &String| format!("Extern {{ name: {e:?}, call: super::{} }}", super::names::function(e));
-    let externs = externs.iter().map(external).collect::<Vec<_>>();
+    let external = |(i, d): (usize, &Declaration)| {
+        format!("Extern {{ name: {:?}, call: {} }}", d.name.as_str(), super::externs::caller(i))
+    };
+    let externs = externs.iter().enumerate().map(external).collect::<Vec<_>>();
     let _ = write!(
         out,
         "    ];\n\n    /// The tables of this module.\n    pub static PROGRAM: Program = Program {{\n        \

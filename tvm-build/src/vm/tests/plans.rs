@@ -273,13 +273,20 @@ fn external_functions_take_tensors_and_write_outputs() {
     @R.function
     def main(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
         cls = Module
-        a = R.call_dps_packed("my.fn", (x,), out_sinfo=R.Tensor((3,), "float32"))
+        a = R.call_dps_packed("my_fn", (4, x, R.shape([3])), out_sinfo=R.Tensor((3,), "float32"))
         b = R.call_tir(cls.double, (a,), out_sinfo=R.Tensor((3,), "float32"))
         return b
 "#;
-    let c = compiled(text, &Options::default());
-    assert_eq!(c.program.externs, ["my.fn"]);
+    let module = module(text);
+    let kernels = lower_to_kernels(&module, &Target::default()).unwrap();
+    let mut externals = Externals::default();
+    let signature = "fn my_fn(y: *mut f32, k: i64, n: usize, x: *const f32)";
+    let types = crate::external::CTypes { long: 64, pointer: 64 };
+    externals.add(crate::external::Declaration::parse(signature, "build.rs", types).unwrap());
+    let c = compile_levels(&mut [Level { module, kernels }], &externals, &Options::default()).unwrap();
+    assert_eq!(c.program.externs[0].name, "my_fn");
+    // Operands in the order of the parameters, outputs last.
     let listing = c.program.tables().to_string();
-    assert!(listing.contains("call  my.fn            in: %0, c[0] dst: %void"), "{listing}");
+    assert!(listing.contains("call  my_fn            in: i4, i3, %0, c[0] dst: %void"), "{listing}");
     assert_eq!(run(&c, &[&[1.; 3]], &[3]), Err(Error::Extern { name: "?", message: "not linked into this program" }));
 }

@@ -250,6 +250,8 @@ fn entry_points_give_views() {
         library: None,
         heap: true,
         ndarray: true,
+        libraries: Vec::new(),
+        docs: Default::default(),
     };
     let text = rust::print(&c.program, &options).unwrap();
     for line in [

@@ -13,8 +13,10 @@ fn options(c: &Compiled) -> RustOptions {
         ],
         weights: WeightSource::Symbol("net_weights".into()),
         library: None,
+        libraries: Vec::new(),
         heap: true,
         ndarray: true,
+        docs: Default::default(),
     }
 }
 

@@ -15,7 +15,7 @@ mod stmt;
 mod types;
 
 pub use check::{Checked, check_item};
-pub use spans::TokenSpans;
+pub use spans::{TokenSpans, text_span};
 
 use super::ParseOptions;
 use super::ast::{Expr, ExprKind, Ident, MAX_DEPTH};
@@ -79,16 +79,11 @@ pub fn parse_rust(sources: &mut SourceMap, name: &str, text: &str, options: &Par
     };
     let Some(item) = item else { return Err(Diag::error(whole, "a text holds one module").into()) };
     let mut spans = TokenSpans::default();
-    lower_item(sources, &mut spans, &item, options).map_err(|mut diags| {
-        for label in diags.0.iter_mut().flat_map(|d| &mut d.labels) {
-            label.span = spans.get(label.span).map_or(whole, |(a, b)| spans::text_span(id, a, b));
-        }
-        diags
-    })
+    lower_item(sources, &mut spans, &item, options).map_err(|diags| spans.in_text(diags, id))
 }
 
 /// Messages in the Rust spelling.
-fn respelled(mut diags: Diags) -> Diags {
+pub fn respelled(mut diags: Diags) -> Diags {
     for d in &mut diags.0 {
         d.message = respell(&d.message);
         d.help = d.help.take().map(|h| respell(&h));

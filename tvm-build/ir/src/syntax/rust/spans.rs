@@ -1,5 +1,6 @@
 //! Spans of tokens: an IR span is a range of indices, its first and last entry are the ends of the node.
 
+use crate::diag::Diags;
 use crate::span::{SourceId, Span};
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -33,6 +34,15 @@ impl TokenSpans {
         let at = |i: u32| spans.get(usize::try_from(i).ok()?).copied();
         Some((at(span.start)?, at(span.end.checked_sub(1)?)?))
     }
+
+    /// Diagnostics whose places are ranges of `text`, the file that the tokens were parsed from.
+    pub fn in_text(&self, mut diags: Diags, text: SourceId) -> Diags {
+        for label in diags.0.iter_mut().flat_map(|d| &mut d.labels) {
+            let place = self.get(label.span).map(|(first, last)| text_span(text, first, last));
+            label.span = place.unwrap_or(Span::new(text, 0, 0));
+        }
+        diags
+    }
 }
 
 fn first_of(t: TokenTree) -> proc_macro2::Span {
@@ -50,7 +60,7 @@ fn last_of(t: TokenTree) -> proc_macro2::Span {
 }
 
 /// The bytes of a text from one token to another; the text must be the one that was parsed.
-pub(super) fn text_span(source: SourceId, first: proc_macro2::Span, last: proc_macro2::Span) -> Span {
+pub fn text_span(source: SourceId, first: proc_macro2::Span, last: proc_macro2::Span) -> Span {
     let at = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Span::new(source, at(first.byte_range().start), at(last.byte_range().end))
 }

@@ -6,15 +6,23 @@ use tvm_ir::tir::{Block, IterKind, PrimFunc, Stmt, Store};
 
 /// The kind of a PrimFunc: from the index pattern of each block, the reductions, and how they combine.
 pub(crate) fn analyze(f: &PrimFunc) -> Pattern {
-    let mut a =
-        Analyzer { params: f.buffers().cloned().collect(), kind: Pattern::ElemWise, store: None, loads: Vec::new() };
+    let mut a = Analyzer {
+        params: f.buffers().cloned().collect(),
+        kind: Pattern::ElemWise,
+        blocks: false,
+        store: None,
+        loads: Vec::new(),
+    };
     a.stmt(&f.body);
-    a.kind
+    // Loops without blocks say nothing of their indices.
+    if a.blocks { a.kind } else { Pattern::Opaque }
 }
 
 struct Analyzer {
     params: Vec<Buffer>,
     kind: Pattern,
+    /// Whether there is a block below the root.
+    blocks: bool,
     store: Option<Store>,
     loads: Vec<(Buffer, Vec<PrimExpr>)>,
 }
@@ -47,6 +55,7 @@ impl Analyzer {
         if &*b.name == "root" {
             return self.stmt(&b.body);
         }
+        self.blocks = true;
         self.loads.clear();
         self.store = None;
         self.stmt(&b.body);

@@ -1,0 +1,72 @@
+//! Whole builds, without cargo.
+
+use super::*;
+use crate::toolchain::Toolchain;
+
+fn toolchain(name: &str) -> Toolchain {
+    let dir = std::env::temp_dir().join(format!("tvm-build-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    Toolchain { jobs: 2, ..Toolchain::for_host(dir) }
+}
+
+fn digits(model: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples/digits/models").join(model)
+}
+
+/// Every file of a folder with its bytes.
+fn files(t: &Toolchain) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<_> = std::fs::read_dir(&t.out_dir)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(p).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn two_folders_get_the_same_bytes() {
+    let (a, b) = (toolchain("first"), toolchain("second"));
+    let mut said = Vec::new();
+    for t in [&a, &b] {
+        let build = Build::new().onnx("mlp", digits("mlp.onnx")).onnx("cnn", digits("cnn.onnx"));
+        build.try_compile_with(Ok(t.clone()), &mut |line| said.push(line.to_owned())).unwrap();
+    }
+    assert!(files(&a) == files(&b));
+    let names: Vec<String> = files(&a).into_iter().map(|(n, _)| n).collect();
+    for wanted in ["mlp.rs", "cnn.rs", "mlp.weights.bin", "cnn.weights.bin", "tvm_runtime.h"] {
+        assert!(names.iter().any(|n| n == wanted), "{names:?}");
+    }
+    let changed = format!("cargo::rerun-if-changed={}", digits("mlp.onnx").display());
+    assert!(said.contains(&changed), "{said:?}");
+    for t in [a, b] {
+        std::fs::remove_dir_all(t.out_dir).unwrap();
+    }
+}
+
+#[test]
+fn every_fault_is_reported_at_once() {
+    let t = toolchain("faults");
+    let build = Build::new()
+        .onnx("missing", "no/such.onnx")
+        .onnx("loop", digits("mlp.onnx"))
+        .tvmscript("what", "model.bin")
+        .onnx("mlp", digits("mlp.onnx"))
+        .onnx("mlp", digits("mlp.onnx"))
+        .weights_limit(1000);
+    let text = build.try_compile_with(Ok(t.clone()), &mut |_| {}).unwrap_err();
+    for part in [
+        "no/such.onnx",
+        "`loop` cannot name a Rust module",
+        "the format of model.bin is not known",
+        "two models are named `mlp`",
+        "more than the limit of 1000",
+        "in the model `missing`",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let unknown = Build::new().target("vax").try_compile_with(Ok(t.clone()), &mut |_| {}).unwrap_err();
+    assert!(unknown.contains("unknown target `vax`") && unknown.contains("x86-64-v3"), "{unknown}");
+    std::fs::remove_dir_all(t.out_dir).unwrap();
+}
