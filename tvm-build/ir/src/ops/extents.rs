@@ -118,12 +118,12 @@ fn given(cond: PrimExpr, then: Stmt) -> Stmt {
 }
 
 /// An element of a vector of integers.
-fn element(b: &Buffer, i: &PrimExpr) -> PrimExpr {
+pub(super) fn element(b: &Buffer, i: &PrimExpr) -> PrimExpr {
     PrimExpr::load(b, vec![i.clone()]).cast(DType::I64)
 }
 
 /// The axes counted from the first; checked to be in range and to differ.
-fn checked_axes(te: &mut Te, axes: &Buffer, rank: &PrimExpr) -> Buffer {
+pub(super) fn checked_axes(te: &mut Te, axes: &Buffer, rank: &PrimExpr) -> Buffer {
     let (count, out) = (&axes.shape[0], Buffer::new("checked_axes", axes.shape.clone(), DType::I64));
     te.block("checked_axes", Axes::Ax, &[], &[], std::slice::from_ref(&out), |_, _| {
         let body = loop_over("j", count, |j| {

@@ -42,6 +42,7 @@ mod spread;
 mod take;
 mod topi;
 mod unary;
+mod view_extents;
 mod window;
 
 pub use check::make_call;
@@ -90,6 +91,7 @@ static FILES: &[&[OpDef]] = &[
     spread::OPS,
     take::OPS,
     unary::OPS,
+    view_extents::OPS,
 ];
 
 /// The op of a name after `R.`.

@@ -39,8 +39,13 @@ pub(super) fn samples(add: &mut Add<'_>) {
     add("reduced_extents", vec![index("e", 4), index("axes", 1)], &[], &[4], I);
     add("reduced_extents", vec![index("e", 4), index("axes", 1)], &[("keepdims", false.into())], &[3], I);
     add("reduced_extents", vec![index("e", 4), index("axes", 0)], &[("keepdims", false.into())], &[0], I);
+    add("expanded_extents", vec![index("e", 2), index("s", 3)], &[], &[3], I);
+    add("reshaped_extents", vec![index("e", 2), index("s", 3)], &[], &[3], I);
+    add("reshaped_extents", vec![index("e", 0), of("s", &[1], DType::I32)], &[("allow_zero", true.into())], &[1], I);
     add("slice_ranges", vec![index("e", 3), index("s", 2), index("t", 2)], &[], &[3], I);
     add("slice_ranges", vec![index("e", 3), index("s", 1), index("t", 1), of("axes", &[1], DType::I32)], &[], &[3], I);
+    add("unsqueezed_extents", vec![index("e", 2), index("axes", 2)], &[], &[4], I);
+    add("unsqueezed_extents", vec![index("e", 0), index("axes", 1)], &[], &[1], I);
 }
 
 fn vector(values: &[i64]) -> Array {
@@ -226,5 +231,45 @@ fn scans_along_any_axis() {
                 });
             }
         }
+    }
+}
+
+#[test]
+fn extents_of_views() {
+    let expanded = |e: &[i64], s: &[i64]| vectors("expanded_extents", &[e, s], &[]).remove(0);
+    assert_eq!(expanded(&[3, 1], &[2, 1, 6]), [2, 3, 6]);
+    assert_eq!(expanded(&[2, 3, 6], &[3, 1]), [2, 3, 6]);
+    assert_eq!(expanded(&[1], &[0]), [0]);
+    assert_eq!(expanded(&[], &[]), [0i64; 0]);
+    let reshaped = |e: &[i64], s: &[i64], zero: bool| {
+        vectors("reshaped_extents", &[e, s], &[("allow_zero", zero.into())]).remove(0)
+    };
+    assert_eq!(reshaped(&[2, 3, 4], &[0, -1], false), [2, 12]);
+    assert_eq!(reshaped(&[2, 3, 4], &[4, 6], false), [4, 6]);
+    assert_eq!(reshaped(&[0, 3, 4], &[3, 4, 0], true), [3, 4, 0]);
+    assert_eq!(reshaped(&[0, 3], &[-1, 3], false), [0, 3]);
+    assert_eq!(reshaped(&[0, 3], &[0, -1], false), [0, 0]);
+    assert_eq!(reshaped(&[], &[1, -1], false), [1, 1]);
+    assert_eq!(reshaped(&[1], &[], false), [0i64; 0]);
+    let unsqueezed = |e: &[i64], a: &[i64]| vectors("unsqueezed_extents", &[e, a], &[]).remove(0);
+    assert_eq!(unsqueezed(&[3, 4], &[0, -2]), [1, 3, 1, 4]);
+    assert_eq!(unsqueezed(&[3, 4], &[3, 2]), [3, 4, 1, 1]);
+    assert_eq!(unsqueezed(&[], &[1, 0]), [1, 1]);
+}
+
+#[test]
+fn views_that_do_not_fit() {
+    let cases: [(&str, &[i64], &[i64], &str); 6] = [
+        ("expanded_extents", &[2, 3], &[2, 4], "do not broadcast"),
+        ("reshaped_extents", &[2, 3], &[4, -1], "does not fill"),
+        ("reshaped_extents", &[2, 3], &[-1, -1], "more than one"),
+        ("reshaped_extents", &[2, 3], &[-2, 3], "negative"),
+        ("reshaped_extents", &[6], &[6, 0], "no extent to keep"),
+        ("unsqueezed_extents", &[2], &[0, 3], "out of range"),
+    ];
+    for (name, e, parameters, want) in cases {
+        let run = std::panic::catch_unwind(|| vectors(name, &[e, parameters], &[]));
+        let message = run.unwrap_err().downcast::<String>().map(|m| *m).unwrap_or_default();
+        assert!(message.contains(want), "{name} {parameters:?}: {message}");
     }
 }

@@ -41,6 +41,10 @@ fn symbolic_shapes_compute_the_same() {
         if !matches!(legalize(&call, &info), Ok(Legalized::Tir { .. })) {
             continue;
         }
+        // Their vectors have fixed lengths, and random extents do not fit.
+        if matches!(call.op.name(), "expanded_extents" | "reshaped_extents" | "unsqueezed_extents") {
+            continue;
+        }
         let inputs: Vec<_> = tensor_args(&call)
             .iter()
             .enumerate()

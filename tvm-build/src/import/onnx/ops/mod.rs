@@ -22,6 +22,7 @@ mod slice;
 mod spatial;
 mod state;
 mod unary;
+mod views;
 mod window;
 
 use super::cx::{OpCx, Outputs};

@@ -3,7 +3,7 @@
 use tvm_ir::prim::{BinOp, PrimExpr};
 
 use super::slice::tuple;
-use super::{Row, ints};
+use super::{Row, ints, views};
 use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
@@ -101,8 +101,8 @@ fn space_to_depth(cx: &mut OpCx<'_>) -> Outputs {
 fn expand(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "input")?;
     let shape = cx.input(1, "shape")?;
-    let target = cx.known_ints(&shape, "the shape")?;
     let dims = cx.dims(&x, "input")?;
+    let Some(target) = shape.known_ints() else { return views::expanded(cx, x, &shape) };
     let rank = target.len().max(dims.len());
     let at = |v: &[PrimExpr], i: usize| i.checked_sub(rank - v.len()).map_or_else(one, |j| v[j].clone());
     let mut out = Vec::with_capacity(rank);
@@ -114,6 +114,10 @@ fn expand(cx: &mut OpCx<'_>) -> Outputs {
             (Some(1), _) => to,
             (Some(a), Some(b)) if a != b => {
                 return Err(format!("shape {dims:?} does not expand to {target:?}: axis {i} is {a} and {b}").into());
+            }
+            // Whether a varying extent is 1 or the one of the shape is seen at run time.
+            _ if !cx.emitter.function.bindings().analyzer.prove_equal(&from, &to) => {
+                return views::expanded(cx, x, &shape);
             }
             _ => to,
         });
@@ -148,8 +152,10 @@ fn reshape(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "data")?;
     let allow_zero = cx.node.flag_or("allowzero", false)?;
     let shape = cx.input(1, "shape")?;
-    let shape = cx.known_ints(&shape, "the shape")?;
-    reshaped(cx, x, shape, allow_zero)
+    match shape.known_ints() {
+        Some(shape) => reshaped(cx, x, shape, allow_zero),
+        None => views::reshaped(cx, &x, &shape, allow_zero),
+    }
 }
 
 /// 0 keeps the extent at its place, unless `allow_zero`; one -1 is what is left.
@@ -180,7 +186,7 @@ fn reshaped(cx: &mut OpCx<'_>, x: Value, shape: Vec<PrimExpr>, allow_zero: bool)
         let rest = if empty { Some(PrimExpr::i64(0)) } else { ints::quotient(&dims, &out) };
         out[open] = rest.ok_or_else(|| format!("data of shape {dims:?} does not fill shape {shape:?}"))?;
     }
-    Ok(vec![cx.reshape(&x, out)?])
+    views::filled(cx, &x, out)
 }
 
 fn split_attribute(cx: &mut OpCx<'_>) -> Outputs {
@@ -278,8 +284,13 @@ fn squeeze_attribute(cx: &mut OpCx<'_>) -> Outputs {
 }
 
 fn squeeze(cx: &mut OpCx<'_>) -> Outputs {
-    let axes = cx.optional(1).map(|v| cx.fixed_ints(&v, "the axes")).transpose()?;
-    squeezed(cx, axes)
+    match cx.optional(1) {
+        Some(axes) if axes.fixed_ints().is_none() => {
+            let x = cx.input(0, "data")?;
+            views::squeezed(cx, &x, &axes)
+        }
+        axes => squeezed(cx, axes.and_then(|axes| axes.fixed_ints())),
+    }
 }
 
 fn squeezed(cx: &mut OpCx<'_>, axes: Option<Vec<i64>>) -> Outputs {
@@ -307,8 +318,13 @@ fn unsqueeze_attribute(cx: &mut OpCx<'_>) -> Outputs {
 
 fn unsqueeze(cx: &mut OpCx<'_>) -> Outputs {
     let axes = cx.input(1, "axes")?;
-    let axes = cx.fixed_ints(&axes, "the axes")?;
-    unsqueezed(cx, &axes)
+    match axes.fixed_ints() {
+        Some(axes) => unsqueezed(cx, &axes),
+        None => {
+            let x = cx.input(0, "data")?;
+            views::unsqueezed(cx, &x, &axes)
+        }
+    }
 }
 
 /// The axes count in the result.
@@ -326,7 +342,7 @@ fn unsqueezed(cx: &mut OpCx<'_>, axes: &[i64]) -> Outputs {
 fn tile(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "input")?;
     let repeats = cx.input(1, "repeats")?;
-    let repeats = cx.fixed_ints(&repeats, "the repeats")?;
+    let Some(repeats) = repeats.fixed_ints() else { return Ok(vec![views::tiled(cx, &x, &repeats)?]) };
     if repeats.len() != cx.rank(&x, "input")? || repeats.iter().any(|&r| r < 0) {
         return Err(format!("repeats {repeats:?} do not fit the rank of the input").into());
     }

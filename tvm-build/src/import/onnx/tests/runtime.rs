@@ -127,3 +127,58 @@ fn triangles_and_scans() {
     }
     fails(14, &[2, 3], node("CumSum", &["x", "a"], &["y"]), &[("a", &[2])], "the axis is out of range");
 }
+
+#[test]
+fn views() {
+    let reshape = |zero| node("Reshape", &["x", "s"], &["y"]).int("allowzero", zero);
+    for (x, s, zero) in [
+        (&[2, 3, 4][..], &[4, 3, 2][..], 0),
+        (&[2, 3, 4], &[0, -1], 0),
+        (&[2, 3, 4], &[-1], 0),
+        (&[2, 3, 4], &[2, 0, 1, -1, 2], 0),
+        (&[0, 3, 4], &[3, 4, 0], 1),
+        (&[1, 1], &[], 0),
+    ] {
+        same(19, x, reshape(zero), &[("s", s)]);
+    }
+    fails(19, &[2, 3], reshape(0), &[("s", &[4, -1])], "does not fill");
+    fails(19, &[2, 3], reshape(0), &[("s", &[2, 2])], "does not fill");
+    fails(19, &[0, 3], reshape(1), &[("s", &[0, -1])], "do not go together");
+    let expand = || node("Expand", &["x", "s"], &["y"]);
+    for (x, s) in [(&[3, 1][..], &[2, 1, 6][..]), (&[2, 1, 3], &[4, 1]), (&[1], &[0]), (&[2, 3], &[])] {
+        same(13, x, expand(), &[("s", s)]);
+    }
+    fails(13, &[2, 3], expand(), &[("s", &[2, 4])], "do not broadcast");
+    fails(13, &[1], expand(), &[("s", &[-1])], "");
+    let squeeze = || node("Squeeze", &["x", "a"], &["y"]);
+    same(13, &[1, 3, 1, 4], squeeze(), &[("a", &[-2])]);
+    same(13, &[1, 3, 1, 4], squeeze(), &[("a", &[2, 0])]);
+    fails(13, &[1, 3], squeeze(), &[("a", &[1])], "does not fill");
+    let unsqueeze = || node("Unsqueeze", &["x", "a"], &["y"]);
+    same(13, &[3, 4], unsqueeze(), &[("a", &[0, -2])]);
+    same(13, &[], unsqueeze(), &[("a", &[1, 0])]);
+    fails(13, &[3, 4], unsqueeze(), &[("a", &[3])], "out of range");
+    let tile = || node("Tile", &["x", "r"], &["y"]);
+    same(13, &[2, 3], tile(), &[("r", &[2, 4])]);
+    same(13, &[2, 0, 1], tile(), &[("r", &[1, 3, 2])]);
+    same(13, &[2, 3], tile(), &[("r", &[0, 1])]);
+    fails(13, &[2, 3], tile(), &[("r", &[1, -1])], "");
+}
+
+#[test]
+fn varying_extents_that_do_not_fit() {
+    let run = |x: &str, extents: &[i64], node: NodeProto, s: &[i64]| {
+        let module = import(&model(13, x, vec![list("s", s)], vec![node]))?;
+        let x = TensorBuf::zeros(DType::F32, extents).unwrap();
+        let y = run_function(&module, "main", &[Value::tensor(x)]).map_err(|e| e.to_string())?;
+        Ok::<_, String>(y.as_tensor().unwrap().shape)
+    };
+    let expand = || node("Expand", &["x", "s"], &["y"]);
+    assert_eq!(run("n, 2", &[3, 2], expand(), &[3, 2]).unwrap(), [3, 2]);
+    assert_eq!(run("n, 2", &[1, 2], expand(), &[4, 3, 2]).unwrap(), [4, 3, 2]);
+    assert!(run("n, 2", &[2, 2], expand(), &[3, 2]).unwrap_err().contains("broadcast"));
+    let reshape = || node("Reshape", &["x", "s"], &["y"]);
+    assert_eq!(run("n, 2", &[3, 2], reshape(), &[6]).unwrap(), [6]);
+    assert!(run("n, 2", &[2, 2], reshape(), &[6]).unwrap_err().contains("fill"));
+    assert!(run("n, 2", &[2, 2], reshape(), &[-1, 3]).unwrap_err().contains("fill"));
+}
