@@ -1,11 +1,12 @@
 //! NumPy's `.npy` arrays.
 
 use tvm_ir::dtype::{DType, TypeCode};
+use tvm_ir::prim::wrap_int;
 
 /// An array in main memory: compact, row-major, little endian.
 ///
 /// Invariant of what is read, and to be kept for what is written: `data` holds exactly what `dtype` and `shape`
-/// ask for (4-bit types packed two to a byte).
+/// ask for (types under 8 bits packed, low bits first).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     /// Element type.
@@ -20,8 +21,10 @@ pub struct Array {
 const MAX_HEADER: usize = 1 << 16;
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Reads an array. Big-endian and column-major arrays are brought into this system's order. The error is a
-/// sentence; malformed headers, sizes that do not fit and types without a counterpart are errors.
+/// Reads an array. Big-endian and column-major arrays are brought into this system's order. Types of NumPy extensions,
+/// of which a file only says the size (`|V1`, `|V2`), are read as unsigned integers of their bits: [`Array::into_type`]
+/// gives them their type. The error is a sentence; malformed headers, sizes that do not fit and types without a
+/// counterpart are errors.
 pub fn read(bytes: &[u8]) -> Result<Array, String> {
     let cut = || "not a .npy array: it is cut short".to_owned();
     let rest = bytes.strip_prefix(MAGIC).ok_or("not a .npy array: it does not start as one")?;
@@ -60,8 +63,9 @@ pub fn read(bytes: &[u8]) -> Result<Array, String> {
     Ok(Array { dtype: header.dtype, shape: header.shape, data })
 }
 
-/// Writes an array. Types that NumPy does not have are written as NumPy extensions do: bfloat16 and 8-bit floats
-/// as raw bytes (`|V2`, `|V1`), 4-bit integers as bytes. Vectors and handles have no form and are an error.
+/// Writes an array. Types that NumPy does not have are written as NumPy extensions do: bfloat16 and floats of 8 and 4
+/// bits as raw bytes (`|V2`, `|V1`), integers of 4 and 2 bits as `int8` and `uint8`, an element a byte. Vectors and
+/// handles have no form and are an error.
 pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     let dtype = array.dtype;
     let count = array.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
@@ -70,14 +74,14 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     }
     let descr = match (dtype.code, dtype.bits, dtype.lanes) {
         (TypeCode::Bool, _, 1) => "|b1".to_owned(),
-        (TypeCode::Int, 4 | 8, 1) => "|i1".to_owned(),
-        (TypeCode::UInt, 4 | 8, 1) => "|u1".to_owned(),
+        (TypeCode::Int, 2 | 4 | 8, 1) => "|i1".to_owned(),
+        (TypeCode::UInt, 2 | 4 | 8, 1) => "|u1".to_owned(),
         (TypeCode::Int, bits @ (16 | 32 | 64), 1) => format!("<i{}", bits / 8),
         (TypeCode::UInt, bits @ (16 | 32 | 64), 1) => format!("<u{}", bits / 8),
         (TypeCode::Float, bits, 1) => format!("<f{}", bits / 8),
         (TypeCode::Complex, bits, 1) => format!("<c{}", bits / 8),
         (TypeCode::BFloat, 16, 1) => "|V2".to_owned(),
-        (_, 8, 1) if dtype.is_float() => "|V1".to_owned(),
+        (_, 4 | 8, 1) if dtype.is_float() => "|V1".to_owned(),
         _ => return Err(format!("NumPy has no form for {dtype}")),
     };
     let shape = match &array.shape[..] {
@@ -96,7 +100,7 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     out.extend_from_slice(&[1, 0]);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(header.as_bytes());
-    if dtype.bits == 4 {
+    if dtype.is_packed() {
         unpack(array, &mut out);
     } else {
         out.extend_from_slice(&array.data);
@@ -104,12 +108,38 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Appends the elements of a 4-bit integer array, a byte each, sign extended.
+/// Appends the elements of a packed array, a byte each, sign extended.
 fn unpack(array: &Array, out: &mut Vec<u8>) {
+    let dtype = array.dtype;
     let count = usize::try_from(array.shape.iter().product::<u64>()).unwrap_or(usize::MAX);
-    let nibbles = array.data.iter().flat_map(|b| [b & 15, b >> 4]).take(count);
-    let signed = array.dtype.is_int();
-    out.extend(nibbles.map(|n| if signed && n > 7 { n | 0xf0 } else { n }));
+    let bits = (0..count).map_while(|i| dtype.packed_bits(&array.data, i));
+    out.extend(bits.map(|b| if dtype.is_int() { wrap_int(dtype, b as i64) as u8 } else { b as u8 }));
+}
+
+impl Array {
+    /// The array with elements of a type that `.npy` files do not name, from what they hold in its place: bits as
+    /// unsigned integers of as many bits (`uint8` for `float8_e5m2`), and a byte an element for types under 8 bits.
+    /// An array of the type, or that cannot be one, is given back as it is. The error is a sentence about a value that
+    /// is out of range.
+    pub fn into_type(self, to: DType) -> Result<Array, String> {
+        let named = matches!(to.code, TypeCode::Int | TypeCode::UInt | TypeCode::Float | TypeCode::Bool);
+        let from = self.dtype;
+        if to.is_packed() && (from == DType::U8 || from == DType::I8 && to.is_int()) {
+            let bytes = to.storage_bytes(self.data.len() as u64).and_then(|n| usize::try_from(n).ok());
+            let mut data = vec![0; bytes.ok_or("the array is too large")?];
+            for (i, &byte) in self.data.iter().enumerate() {
+                // Files do not say whether a byte has a sign.
+                let extended = to.is_int() && wrap_int(to, i64::from(byte)) as u8 == byte;
+                if byte >> to.bits != 0 && !extended {
+                    return Err(format!("element {i} is {byte}, which {to} does not hold"));
+                }
+                to.set_packed_bits(&mut data, i, u64::from(byte));
+            }
+            return Ok(Array { dtype: to, shape: self.shape, data });
+        }
+        let same_bits = from.is_uint() && from.bits == to.bits && !named;
+        Ok(if same_bits { Array { dtype: to, ..self } } else { self })
+    }
 }
 
 struct Header {
@@ -174,6 +204,7 @@ fn element(descr: &str) -> Option<(DType, bool)> {
         ('u', 1 | 2 | 4 | 8) => TypeCode::UInt,
         ('f', 2 | 4 | 8) => TypeCode::Float,
         ('c', 8 | 16) => TypeCode::Complex,
+        ('V', 1 | 2) => return matches!(order, '|' | '<').then_some((DType::new(TypeCode::UInt, bytes * 8), false)),
         _ => return None,
     };
     let big_endian = match order {
@@ -303,12 +334,24 @@ mod tests {
     #[test]
     fn types_that_numpy_lacks() {
         let int4 = Array { dtype: DType::I4, shape: vec![3], data: vec![0xf1, 0x07] };
-        assert_eq!(
-            read(&write(&int4).unwrap()).unwrap(),
-            Array { dtype: DType::I8, shape: vec![3], data: vec![1, 255, 7] }
-        );
-        let bf16 = write(&Array { dtype: DType::BF16, shape: vec![1], data: vec![0x80, 0x3f] }).unwrap();
-        assert!(read(&bf16).unwrap_err().contains("'|V2'"));
+        let bytes = read(&write(&int4).unwrap()).unwrap();
+        assert_eq!(bytes, Array { dtype: DType::I8, shape: vec![3], data: vec![1, 255, 7] });
+        assert_eq!(bytes.clone().into_type(DType::I4), Ok(int4));
+        assert!(bytes.into_type(DType::I2).unwrap_err().contains("element 2 is 7"));
+        for (name, data) in [
+            ("bfloat16", vec![0x80, 0x3f, 0, 0, 1, 0]),
+            ("float8_e8m0fnu", vec![1, 2, 3]),
+            ("float4_e2m1fn", vec![0x5f, 0x02]),
+            ("uint2", vec![0x1b]),
+            ("int2", vec![0x39]),
+        ] {
+            let array = Array { dtype: name.parse().unwrap(), shape: vec![3], data };
+            let read = read(&write(&array).unwrap()).unwrap();
+            assert_ne!(read.dtype, array.dtype);
+            assert_eq!(read.into_type(array.dtype).unwrap(), array);
+        }
+        let f32s = Array { dtype: DType::F32, shape: vec![1], data: vec![0; 4] };
+        assert_eq!(f32s.clone().into_type(DType::BF16), Ok(f32s));
         assert!(write(&Array { dtype: DType::F32.with_lanes(2), shape: vec![1], data: vec![0; 8] }).is_err());
     }
 

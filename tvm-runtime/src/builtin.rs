@@ -184,7 +184,7 @@ fn shape_to_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
 
 fn alloc_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (offset, shape, dtype) = (f.int(arg(a, 0))?, f.shape(arg(a, 1))?, f.dtype(arg(a, 2))?);
-    let bytes = f.elements(shape)?.checked_mul(dtype.bytes());
+    let bytes = dtype.storage_bytes(f.elements(shape)?);
     Ok(Value::Tensor(TensorRef { data: f.arena_bytes(offset, bytes)?, shape, dtype }))
 }
 
@@ -197,7 +197,7 @@ fn name(f: &Frame<'_>, operand: Operand) -> Result<&'static str, Fail> {
 
 fn overflow(f: &mut Frame<'_>, shape: ShapeRef, dtype: DType, names: [Operand; 2]) -> Result<TensorRef, Fail> {
     let (tensor, symbol) = (name(f, names[0])?, name(f, names[1])?);
-    let bytes = f.elements(shape)?.checked_mul(dtype.bytes()).unwrap_or(usize::MAX);
+    let bytes = dtype.storage_bytes(f.elements(shape)?).unwrap_or(usize::MAX);
     match f.overflow.take(bytes) {
         Some(data) => Ok(TensorRef { data, shape, dtype }),
         None if cfg!(feature = "alloc") => Err(f.fail(Error::OutOfMemory { tensor, symbol, bytes })),
@@ -235,8 +235,8 @@ fn reshape(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
 fn view(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (tensor, offset) = (f.tensor(arg(a, 0))?, f.int(arg(a, 1))?);
     let (shape, dtype) = (f.shape(arg(a, 2))?, f.dtype(arg(a, 3))?);
-    let whole = f.elements(tensor.shape)?.saturating_mul(tensor.dtype.bytes());
-    let part = f.elements(shape)?.checked_mul(dtype.bytes());
+    let whole = f.storage_bytes(tensor.dtype, f.elements(tensor.shape)?)?;
+    let part = dtype.storage_bytes(f.elements(shape)?);
     match (usize::try_from(offset), part) {
         (Ok(offset), Some(part)) if offset.checked_add(part).is_some_and(|end| end <= whole) => {
             Ok(Value::Tensor(TensorRef { data: tensor.data.wrapping_add(offset), shape, dtype }))

@@ -18,6 +18,18 @@ pub enum TypeCode {
     BFloat = 4,
     /// Truth value; one byte, 0 or 1, when `bits` is 8.
     Bool = 6,
+    /// `float8_e4m3fn`: no infinity.
+    Float8E4M3FN = 10,
+    /// `float8_e4m3fnuz`: no infinity, no negative zero.
+    Float8E4M3FNUZ = 11,
+    /// `float8_e5m2`.
+    Float8E5M2 = 12,
+    /// `float8_e5m2fnuz`: no infinity, no negative zero.
+    Float8E5M2FNUZ = 13,
+    /// `float8_e8m0fnu`: powers of two.
+    Float8E8M0FNU = 14,
+    /// `float4_e2m1fn`: neither infinity nor NaN.
+    Float4E2M1FN = 17,
 }
 
 /// Data type of a tensor's elements.
@@ -37,9 +49,28 @@ impl DType {
         DType { code, bits, lanes: 1 }
     }
 
-    /// Bytes of one element.
+    /// Bytes of one element; of one that shares its byte with others, 1.
     pub const fn bytes(self) -> usize {
         (self.bits as usize * self.lanes as usize).div_ceil(8)
+    }
+
+    /// Elements that a byte holds: 2 of 4-bit types, 4 of 2-bit types, the first in the lowest bits; else 1.
+    pub const fn per_byte(self) -> usize {
+        match (self.bits, self.lanes) {
+            (4, 1) => 2,
+            (2, 1) => 4,
+            _ => 1,
+        }
+    }
+
+    /// Rust values of the type's [`crate::Element`] that hold `count` elements: a value holds [`Self::per_byte`].
+    pub const fn units(self, count: usize) -> usize {
+        count.div_ceil(self.per_byte())
+    }
+
+    /// Bytes of `count` elements in a compact tensor; `None` on overflow.
+    pub const fn storage_bytes(self, count: usize) -> Option<usize> {
+        self.units(count).checked_mul(self.bytes())
     }
 }
 
@@ -66,6 +97,16 @@ dtypes! {
     F32 Float 32;
     F64 Float 64;
     BF16 BFloat 16;
+    F8E4M3FN Float8E4M3FN 8;
+    F8E4M3FNUZ Float8E4M3FNUZ 8;
+    F8E5M2 Float8E5M2 8;
+    F8E5M2FNUZ Float8E5M2FNUZ 8;
+    F8E8M0FNU Float8E8M0FNU 8;
+    F4E2M1FN Float4E2M1FN 4;
+    I4 Int 4;
+    U4 UInt 4;
+    I2 Int 2;
+    U2 UInt 2;
 }
 
 /// TVM's spelling: `float32`, `int8x4`, `bool`.
@@ -78,9 +119,15 @@ impl fmt::Display for DType {
             TypeCode::Handle => "handle",
             TypeCode::BFloat => "bfloat",
             TypeCode::Bool => "bool",
+            TypeCode::Float8E4M3FN => "float8_e4m3fn",
+            TypeCode::Float8E4M3FNUZ => "float8_e4m3fnuz",
+            TypeCode::Float8E5M2 => "float8_e5m2",
+            TypeCode::Float8E5M2FNUZ => "float8_e5m2fnuz",
+            TypeCode::Float8E8M0FNU => "float8_e8m0fnu",
+            TypeCode::Float4E2M1FN => "float4_e2m1fn",
         };
         f.write_str(name)?;
-        if !matches!(self.code, TypeCode::Handle | TypeCode::Bool) {
+        if matches!(self.code, TypeCode::Int | TypeCode::UInt | TypeCode::Float | TypeCode::BFloat) {
             write!(f, "{}", self.bits)?;
         }
         if self.lanes != 1 {

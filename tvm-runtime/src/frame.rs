@@ -2,6 +2,7 @@
 
 use crate::abi::ALIGN;
 use crate::bytecode::{Constant, Operand, Reg, TensorType};
+use crate::dtype::DType;
 use crate::error::Error;
 use crate::tensor::{ShapeRef, TensorRef, Value, elements};
 use crate::vm::{Fail, Frame};
@@ -84,6 +85,11 @@ impl Frame<'_> {
         elements(self.dims(shape)).ok_or_else(|| self.fail(Error::BadShape { argument: self.window.function.name }))
     }
 
+    /// Bytes of `count` elements.
+    pub(crate) fn storage_bytes(&self, dtype: DType, count: usize) -> Result<usize, Fail> {
+        dtype.storage_bytes(count).ok_or_else(|| self.fail(Error::BadShape { argument: self.window.function.name }))
+    }
+
     /// Writes an integer, counted over all frames.
     pub(crate) fn write_int(&mut self, index: usize, value: i64) -> Result<(), Fail> {
         if index >= self.ints_len {
@@ -160,15 +166,16 @@ impl Frame<'_> {
         if from.dtype != to.dtype || count != self.elements(to.shape)? {
             return Err(self.malformed("tensors of different size or dtype are copied"));
         }
+        let bytes = self.storage_bytes(from.dtype, count)?;
         // SAFETY: both hold `count` elements of this type; `copy` allows overlap.
-        unsafe { to.data.copy_from(from.data, count * from.dtype.bytes()) };
+        unsafe { to.data.copy_from(from.data, bytes) };
         Ok(())
     }
 
     /// Writes the extents of a shape to the elements of an `int64` tensor.
     pub(crate) fn write_dims(&mut self, shape: ShapeRef, to: TensorRef) -> Result<(), Fail> {
         let count = usize::from(shape.rank);
-        if to.dtype != crate::DType::I64 || count != self.elements(to.shape)? {
+        if to.dtype != DType::I64 || count != self.elements(to.shape)? {
             return Err(self.malformed("a shape is written to a tensor of another size or dtype"));
         }
         for (i, &extent) in self.dims(shape).iter().enumerate() {
@@ -181,8 +188,9 @@ impl Frame<'_> {
     /// Sets the bytes of a tensor.
     pub(crate) fn fill_elements(&mut self, tensor: TensorRef, byte: u8) -> Result<(), Fail> {
         let count = self.elements(tensor.shape)?;
+        let bytes = self.storage_bytes(tensor.dtype, count)?;
         // SAFETY: it holds `count` elements of this type, in memory that the program writes.
-        unsafe { tensor.data.write_bytes(byte, count * tensor.dtype.bytes()) };
+        unsafe { tensor.data.write_bytes(byte, bytes) };
         Ok(())
     }
 }

@@ -73,7 +73,7 @@ impl AlignedBytes {
     }
 }
 
-/// A tensor whose type is known at run time: compact, row-major.
+/// A tensor whose type is known at run time: compact, row-major, elements under 8 bits packed, low bits first.
 #[derive(Clone)]
 pub struct HostTensor {
     dtype: DType,
@@ -84,7 +84,7 @@ pub struct HostTensor {
 impl HostTensor {
     /// A tensor of zeros; `None` when the shape is not valid.
     pub fn zeroed(dtype: DType, shape: &[i64]) -> Option<Self> {
-        let bytes = elements(shape)?.checked_mul(dtype.bytes())?;
+        let bytes = dtype.storage_bytes(elements(shape)?)?;
         Some(HostTensor { dtype, shape: shape.to_vec(), data: AlignedBytes::zeroed(bytes) })
     }
 
@@ -116,7 +116,7 @@ impl HostTensor {
             shape: ShapeRef::new(&self.shape),
             dtype: self.dtype,
         };
-        (Value::Tensor(tensor), elements(&self.shape).unwrap_or(0))
+        (Value::Tensor(tensor), self.dtype.units(elements(&self.shape).unwrap_or(0)))
     }
 
     /// As a parameter.

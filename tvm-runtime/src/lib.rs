@@ -38,6 +38,7 @@ mod bytecode;
 mod check;
 mod dtype;
 mod error;
+mod float8;
 mod frame;
 mod half;
 #[cfg(feature = "host")]
@@ -47,6 +48,7 @@ mod memory;
 #[cfg(feature = "ndarray")]
 pub mod nd;
 mod overflow;
+mod packed;
 mod state;
 mod tensor;
 mod text;
@@ -60,9 +62,11 @@ pub use bytecode::{
 };
 pub use dtype::{DType, TypeCode};
 pub use error::{Error, Kind};
+pub use float8::{F8E4M3Fn, F8E4M3FnUz, F8E5M2, F8E5M2FnUz, F8E8M0Fnu};
 pub use half::{Bf16, F16};
 pub use isa::{IsaLevel, isa_level};
 pub use memory::{Arena, ArenaRef};
+pub use packed::{F4E2M1x2, I2x4, I4x2, U2x4, U4x2};
 pub use state::State;
 pub use tensor::{Arg, Element, ShapeRef, TensorRef, TensorView, Value, dim};
 pub use vm::Storage;

@@ -117,7 +117,8 @@ impl<'a> State<'a> {
             let argument = param.name;
             if let Value::Tensor(tensor) = arg.value {
                 // SAFETY: the argument borrows its shape.
-                let expected = elements(unsafe { tensor.shape.dims() }).ok_or(Error::BadShape { argument })?;
+                let count = elements(unsafe { tensor.shape.dims() }).ok_or(Error::BadShape { argument })?;
+                let expected = tensor.dtype.units(count);
                 if expected != arg.len {
                     return Err(Error::WrongLength { argument, expected, found: arg.len });
                 }

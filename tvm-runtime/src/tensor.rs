@@ -2,10 +2,12 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Kind};
+use crate::float8::{F8E4M3Fn, F8E4M3FnUz, F8E5M2, F8E5M2FnUz, F8E8M0Fnu};
 use crate::half::{Bf16, F16};
+use crate::packed::{F4E2M1x2, I2x4, I4x2, U2x4, U4x2};
 use core::marker::PhantomData;
 
-/// A Rust type that can be the element of a tensor.
+/// A Rust type that can be the element of a tensor, or the byte that holds several ([`crate::I4x2`]).
 ///
 /// # Safety
 ///
@@ -27,6 +29,8 @@ macro_rules! elements {
 elements! {
     bool, BOOL; i8, I8; i16, I16; i32, I32; i64, I64; u8, U8; u16, U16; u32, U32; u64, U64;
     F16, F16; Bf16, BF16; f32, F32; f64, F64;
+    F8E4M3Fn, F8E4M3FN; F8E4M3FnUz, F8E4M3FNUZ; F8E5M2, F8E5M2; F8E5M2FnUz, F8E5M2FNUZ; F8E8M0Fnu, F8E8M0FNU;
+    I4x2, I4; U4x2, U4; F4E2M1x2, F4E2M1FN; I2x4, I2; U2x4, U2;
 }
 
 /// A compact row-major tensor in memory that something else owns.
@@ -80,7 +84,8 @@ impl TensorRef {
         self.data
     }
 
-    /// The elements, or `None` when `T` is not the element type or the shape is not valid.
+    /// The elements (the bytes that hold them, of packed types), or `None` when `T` is not the element type or the
+    /// shape is not valid.
     ///
     /// # Safety
     ///
@@ -90,7 +95,7 @@ impl TensorRef {
             return None;
         }
         // SAFETY: alive as the caller promises.
-        let len = elements(unsafe { self.shape.dims() })?;
+        let len = self.dtype.units(elements(unsafe { self.shape.dims() })?);
         // SAFETY: a tensor holds as many elements of its type as its shape says.
         Some(unsafe { core::slice::from_raw_parts(self.data.cast(), len) })
     }
@@ -105,7 +110,7 @@ impl TensorRef {
             return None;
         }
         // SAFETY: alive as the caller promises.
-        let len = elements(unsafe { self.shape.dims() })?;
+        let len = self.dtype.units(elements(unsafe { self.shape.dims() })?);
         // SAFETY: a tensor holds as many elements of its type as its shape says; unique as promised.
         Some(unsafe { core::slice::from_raw_parts_mut(self.data.cast(), len) })
     }
@@ -209,7 +214,8 @@ impl<'a> Arg<'a> {
         Arg { value, len, writable, borrow: PhantomData }
     }
 
-    /// A tensor to read: row-major elements and their shape, which the call compares.
+    /// A tensor to read: row-major elements and their shape, which the call compares. Packed types take as many values
+    /// as hold the elements of the shape.
     pub const fn input<T: Element>(data: &'a [T], shape: &'a [i64]) -> Self {
         let tensor =
             TensorRef { data: data.as_ptr().cast::<u8>().cast_mut(), shape: ShapeRef::new(shape), dtype: T::DTYPE };

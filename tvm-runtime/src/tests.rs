@@ -4,6 +4,7 @@ mod calls;
 mod dynamic;
 mod entry;
 mod half;
+mod narrow;
 mod text;
 
 use crate::*;

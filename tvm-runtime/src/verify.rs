@@ -123,7 +123,7 @@ impl Scope<'_> {
 
 /// Whether a tensor lies in a block of memory, aligned.
 fn block(offset: usize, ty: &TensorType, len: usize) -> Checked {
-    let bytes = elements(ty.shape).and_then(|n| n.checked_mul(ty.dtype.bytes()));
+    let bytes = elements(ty.shape).and_then(|n| ty.dtype.storage_bytes(n));
     let end = bytes.and_then(|bytes| offset.checked_add(bytes));
     rule(end.is_some_and(|end| end <= len), "a tensor leaves the arena or the weights")?;
     rule(offset % ALIGN == 0, "a tensor is not aligned")

@@ -56,8 +56,8 @@ macro_rules! consts {
 
 impl DType {
     consts! {
-        I4 = Int 4, I8 = Int 8, I16 = Int 16, I32 = Int 32, I64 = Int 64,
-        U4 = UInt 4, U8 = UInt 8, U16 = UInt 16, U32 = UInt 32, U64 = UInt 64,
+        I2 = Int 2, I4 = Int 4, I8 = Int 8, I16 = Int 16, I32 = Int 32, I64 = Int 64,
+        U2 = UInt 2, U4 = UInt 4, U8 = UInt 8, U16 = UInt 16, U32 = UInt 32, U64 = UInt 64,
         F16 = Float 16, F32 = Float 32, F64 = Float 64, BF16 = BFloat 16,
         BOOL = Bool 1, HANDLE = Handle 64, VOID = Void 0,
     }
@@ -117,18 +117,53 @@ impl DType {
         self.code == TypeCode::Void
     }
 
-    /// Bytes of `count` elements in compact storage: 4-bit types are packed two to a byte, low nibble first;
-    /// every other element takes whole bytes (a bool takes one). `None` on overflow.
-    pub fn storage_bytes(self, count: u64) -> Option<u64> {
-        let count = count.checked_mul(u64::from(self.lanes))?;
+    /// Scalars that a byte holds in compact storage: 2 of 4-bit types, 4 of 2-bit types, low bits first; else 1 (a
+    /// bool takes a byte).
+    pub fn per_byte(self) -> u64 {
         match self.bits {
-            0 => Some(0),
-            4 => count.checked_add(1).map(|n| n / 2),
-            b => count.checked_mul(u64::from(b).div_ceil(8)),
+            4 => 2,
+            2 => 4,
+            _ => 1,
         }
     }
 
-    /// Bytes of one element in memory (a 4-bit element alone takes one).
+    /// Whether several elements share a byte.
+    pub fn is_packed(self) -> bool {
+        self.per_byte() > 1
+    }
+
+    /// Bytes of `count` elements in compact storage: packed types share bytes, the last one may be filled in part;
+    /// every other element takes whole bytes. `None` on overflow.
+    pub fn storage_bytes(self, count: u64) -> Option<u64> {
+        let count = count.checked_mul(u64::from(self.lanes))?;
+        if self.is_packed() {
+            return Some(count.div_ceil(self.per_byte()));
+        }
+        count.checked_mul(u64::from(self.bits).div_ceil(8))
+    }
+
+    /// The bits of element `i` of packed storage; `None` out of range or of a type that is not packed.
+    pub fn packed_bits(self, data: &[u8], i: usize) -> Option<u64> {
+        let (byte, shift, mask) = self.place(i)?;
+        Some(u64::from(*data.get(byte)? >> shift & mask))
+    }
+
+    /// Replaces the bits of element `i` of packed storage and leaves its neighbours; `None` as [`Self::packed_bits`].
+    pub fn set_packed_bits(self, data: &mut [u8], i: usize, bits: u64) -> Option<()> {
+        let (byte, shift, mask) = self.place(i)?;
+        let byte = data.get_mut(byte)?;
+        *byte = *byte & !(mask << shift) | (bits as u8 & mask) << shift;
+        Some(())
+    }
+
+    /// Byte, shift and mask of an element of packed storage.
+    fn place(self, i: usize) -> Option<(usize, u32, u8)> {
+        let per = usize::try_from(self.per_byte()).ok().filter(|n| *n > 1)?;
+        let shift = u32::try_from(i % per).ok()? * u32::from(self.bits);
+        Some((i / per, shift, (1 << self.bits) - 1))
+    }
+
+    /// Bytes of one element in memory (an element of a packed type alone takes one).
     pub fn bytes(self) -> u64 {
         self.storage_bytes(1).unwrap_or(0)
     }
@@ -263,6 +298,12 @@ mod tests {
     #[test]
     fn storage() {
         assert_eq!(DType::I4.storage_bytes(3), Some(2));
+        assert_eq!(DType::U2.storage_bytes(5), Some(2));
+        let mut data = [0xff, 0xff];
+        DType::U2.set_packed_bits(&mut data, 5, 0b101).unwrap();
+        assert_eq!((data, DType::U2.packed_bits(&data, 5)), ([0xff, 0xf7], Some(1)));
+        assert_eq!(DType::I4.packed_bits(&[0x21], 1), Some(2));
+        assert_eq!((DType::U8.packed_bits(&data, 0), DType::U2.packed_bits(&data, 8)), (None, None));
         assert_eq!(DType::BOOL.storage_bytes(3), Some(3));
         assert_eq!(DType::F32.with_lanes(4).bytes(), 16);
         assert_eq!(DType::F64.storage_bytes(u64::MAX), None);

@@ -23,6 +23,7 @@ const SCALARS: &[(&str, &str, DType)] = &[
     ("f8e4m3fnuz", "uint8_t", DType::new(TypeCode::Float8E4M3FNUZ, 8)),
     ("f8e5m2", "uint8_t", DType::new(TypeCode::Float8E5M2, 8)),
     ("f8e5m2fnuz", "uint8_t", DType::new(TypeCode::Float8E5M2FNUZ, 8)),
+    ("f8e8m0fnu", "uint8_t", DType::new(TypeCode::Float8E8M0FNU, 8)),
 ];
 
 /// Suffix of helpers for a type, as `f32x8`. Errors: a type that C kernels cannot hold.

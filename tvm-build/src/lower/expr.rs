@@ -3,7 +3,6 @@
 use super::kernel::Lower;
 use super::names::is_c_identifier;
 use tvm_ir::diag::Diag;
-use tvm_ir::dtype::DType;
 use tvm_ir::lowered::{Expr, ExprKind, Stmt};
 use tvm_ir::prim::{Intrinsic, PrimExpr, PrimKind, Substitution};
 
@@ -124,14 +123,13 @@ impl Lower<'_> {
 
 /// The one index of an access to a flat buffer.
 pub(super) fn flat_index<'e>(buffer: &tvm_ir::prim::Buffer, indices: &'e [PrimExpr]) -> Result<&'e PrimExpr, Diag> {
-    let supported = buffer.dtype.bits >= 8 || buffer.dtype == DType::BOOL;
     match indices {
-        [index] if supported => Ok(index),
+        [index] if !buffer.dtype.is_packed() => Ok(index),
         [_] => Err(Diag::error(
             buffer.span,
             format!("elements of buffer {} are {}, less than a byte", buffer.name, buffer.dtype),
         )
-        .help("unpack them to int8 or uint8 first")),
+        .help("run LegalizePackedTypes before")),
         _ => {
             Err(Diag::error(buffer.span, format!("buffer {} is not flat", buffer.name))
                 .help("run FlattenBuffer before"))

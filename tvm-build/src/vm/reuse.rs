@@ -86,9 +86,12 @@ fn may_overwrite(parts: &[&Stmt], all: &[Access], x: &Buffer, y: &Buffer, analyz
 /// A function writes every element of its outputs, so that a store that runs as often as there are elements writes
 /// each once.
 fn elementwise(part: &Stmt, x: &Buffer, y: &Buffer, analyzer: &Analyzer) -> bool {
-    if x.dtype.bytes() != y.dtype.bytes() || x.dtype.bits != y.dtype.bits || x.dtype.bits < 8 && !x.dtype.is_bool() {
-        return false;
-    }
+    let whole = !x.dtype.is_packed() && !y.dtype.is_packed();
+    whole && x.dtype.bytes() == y.dtype.bytes() && same_elements(part, x, y, analyzer)
+}
+
+/// [`elementwise`], whatever the elements are.
+fn same_elements(part: &Stmt, x: &Buffer, y: &Buffer, analyzer: &Analyzer) -> bool {
     let of = |b: &Buffer, write: bool| accesses(part).iter().filter(|a| a.buffer == *b && a.write == write).count();
     let Some((store, runs)) = only_store(part, y) else { return false };
     let Some(at) = linear_index(y, &store.indices) else { return false };
@@ -113,7 +116,7 @@ fn is_reshape(part: &Stmt, x: &Buffer, y: &Buffer, analyzer: &Analyzer) -> bool 
         && copies
         && x.dtype == y.dtype
         && analyzer.prove_equal(&elements(&x.shape), &elements(&y.shape))
-        && elementwise(part, x, y, analyzer)
+        && same_elements(part, x, y, analyzer)
 }
 
 /// The only store to a buffer, and how many elements it writes over all runs; `None` when there are several, or when

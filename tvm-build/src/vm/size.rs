@@ -53,8 +53,9 @@ pub(super) fn size_of(lin: &Linear, t: TensorId, analyzer: &Analyzer) -> Result<
         return Ok(Size { before: Some(expr.clone()), expr, most: u64::try_from(bytes).ok() });
     }
     let count = elements(dims);
-    let width = i64::try_from(dtype.bytes()).map_err(|_| too_large())?;
-    let expr = analyzer.simplify(&(count * PrimExpr::i64(width)));
+    let [width, per] = [dtype.bytes(), dtype.per_byte()].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+    let bytes = if per > 1 { (count + (per - 1)).floordiv(per) } else { count * PrimExpr::i64(width) };
+    let expr = analyzer.simplify(&bytes);
     let most = analyzer.bounds(&expr).max;
     let most = u64::try_from(most).ok().filter(|_| most <= i64::MAX / 4);
     let before = before_call(lin, &expr, analyzer).map(|e| analyzer.simplify(&e));

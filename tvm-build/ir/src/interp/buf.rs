@@ -6,7 +6,7 @@ use crate::float;
 use crate::prim::wrap_int;
 use crate::span::Span;
 
-/// A tensor: compact row-major little-endian elements (4-bit types packed low nibble first).
+/// A tensor: compact row-major little-endian elements (types under 8 bits packed, low bits first).
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorBuf {
     /// Element type.
@@ -109,9 +109,8 @@ impl TensorBuf {
 
     /// The bits of scalar `i`, not sign-extended; 0 out of range.
     pub fn bits(&self, i: usize) -> u64 {
-        if self.dtype.bits == 4 {
-            let byte = self.data.get(i / 2).copied().unwrap_or(0);
-            return u64::from(if i % 2 == 0 { byte & 15 } else { byte >> 4 });
+        if self.dtype.is_packed() {
+            return self.dtype.packed_bits(&self.data, i).unwrap_or(0);
         }
         let size = usize::from(self.dtype.bits.div_ceil(8));
         let bytes = self.data.get(i * size..(i + 1) * size).unwrap_or(&[]);
@@ -120,11 +119,8 @@ impl TensorBuf {
 
     /// Stores the low bits of a scalar; does nothing out of range.
     pub fn set_bits(&mut self, i: usize, bits: u64) {
-        if self.dtype.bits == 4 {
-            if let Some(byte) = self.data.get_mut(i / 2) {
-                let nibble = (bits & 15) as u8;
-                *byte = if i % 2 == 0 { *byte & 0xf0 | nibble } else { *byte & 15 | nibble << 4 };
-            }
+        if self.dtype.is_packed() {
+            self.dtype.set_packed_bits(&mut self.data, i, bits);
             return;
         }
         let size = usize::from(self.dtype.bits.div_ceil(8));

@@ -237,9 +237,7 @@ impl Compiler<'_> {
                 self.kernel.workspace
             ));
         }
-        // Elements of 4 bits are two to a byte.
-        let per =
-            |bytes: u64| if dtype.bits == 4 { bytes.saturating_mul(2) } else { bytes / dtype.scalar().bytes().max(1) };
+        let per = |bytes: u64| bytes.saturating_mul(dtype.per_byte()) / dtype.scalar().bytes().max(1);
         let [start, len] =
             [per(offset), per(self.kernel.workspace - offset)].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
         self.add_pointer(var, mem, dtype, [start, len], true, false)

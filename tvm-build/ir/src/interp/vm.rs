@@ -275,9 +275,8 @@ fn load_any(data: &[Vec<u8>], mem: u16, at: i64, dtype: DType) -> Result<u64, St
     let outside = Stop::Memory(mem, at);
     let data = data.get(usize::from(mem)).ok_or(outside)?;
     let at = usize::try_from(at).map_err(|_| outside)?;
-    if dtype.bits == 4 {
-        let byte = *data.get(at / 2).ok_or(outside)?;
-        return Ok(from_bits(dtype, u64::from(if at % 2 == 0 { byte & 15 } else { byte >> 4 })));
+    if dtype.is_packed() {
+        return dtype.packed_bits(data, at).map(|bits| from_bits(dtype, bits)).ok_or(outside);
     }
     let size = usize::from(dtype.bits.div_ceil(8));
     let start = at.checked_mul(size).ok_or(outside)?;
@@ -290,11 +289,8 @@ fn store_any(data: &mut [Vec<u8>], mem: u16, at: i64, dtype: DType, r: u64) -> R
     let data = data.get_mut(usize::from(mem)).ok_or(outside)?;
     let at = usize::try_from(at).map_err(|_| outside)?;
     let bits = to_bits(dtype, r);
-    if dtype.bits == 4 {
-        let byte = data.get_mut(at / 2).ok_or(outside)?;
-        let nibble = (bits & 15) as u8;
-        *byte = if at % 2 == 0 { *byte & 0xf0 | nibble } else { *byte & 15 | nibble << 4 };
-        return Ok(());
+    if dtype.is_packed() {
+        return dtype.set_packed_bits(data, at, bits).ok_or(outside);
     }
     let size = usize::from(dtype.bits.div_ceil(8));
     let start = at.checked_mul(size).ok_or(outside)?;

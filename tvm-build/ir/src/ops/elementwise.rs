@@ -55,7 +55,7 @@ fn infer_bitcast(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
     let dtype = cx.dtype_attr("dtype").ok_or_else(|| cx.fail("attribute `dtype` must be a data type"))?;
     let x = cx.tensor(0)?;
     let bits = |d: DType| if d.is_bool() { 8 } else { d.bits };
-    if dtype.is_bool() || dtype.bits < 8 || x.dtype.is_some_and(|d| bits(d) != dtype.bits) {
+    if dtype.is_bool() || dtype.bits < 8 && !dtype.is_packed() || x.dtype.is_some_and(|d| bits(d) != dtype.bits) {
         let own = x.dtype.map_or("unknown".to_owned(), |d| d.to_string());
         return Err(cx
             .fail(format!("elements of {own} have no bits of {dtype}"))

@@ -97,9 +97,9 @@ fn random_inputs(entry: &Entry, dims: &[(String, i64)]) -> Result<Vec<HostTensor
             };
             extents.push(n);
         }
-        let count: i64 = extents.iter().product();
+        let count = extents.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?)).unwrap_or(0);
         let mut bytes = Vec::new();
-        for _ in 0..count {
+        for _ in 0..dtype.units(count) {
             let random = next();
             let unit = (random >> 40) as f32 / (1u32 << 23) as f32 - 1.0;
             match (dtype.code, dtype.bits) {

@@ -3,6 +3,8 @@
 use tvm_build::npy::Array;
 use tvm_build::vm::{Entry, EntryKind, run_dtype};
 use tvm_ir::diag::Diag;
+use tvm_ir::dtype::{DType, TypeCode};
+use tvm_ir::interp::TensorBuf;
 use tvm_ir::span::Span;
 use tvm_runtime::host::HostTensor;
 
@@ -30,7 +32,7 @@ pub fn inputs(entry: &Entry, mut arrays: Vec<(String, Array)>) -> Result<Vec<Hos
             )));
         };
         let (name, array) = arrays.swap_remove(at);
-        inputs.push(input(&name, &array, &param.kind)?);
+        inputs.push(input(&name, array, &param.kind)?);
     }
     match arrays.first() {
         Some((name, _)) => Err(error(format!("{} has no parameter for the array {name}", entry.name))),
@@ -38,7 +40,14 @@ pub fn inputs(entry: &Entry, mut arrays: Vec<(String, Array)>) -> Result<Vec<Hos
     }
 }
 
-fn input(name: &str, array: &Array, kind: &EntryKind) -> Result<HostTensor, Diag> {
+fn input(name: &str, array: Array, kind: &EntryKind) -> Result<HostTensor, Diag> {
+    let array = match kind {
+        EntryKind::Tensor(Some(wanted), _) => match wanted.to_string().parse() {
+            Ok(wanted) => array.into_type(wanted).map_err(|e| error(format!("{name}: {e}")))?,
+            Err(_) => array,
+        },
+        _ => array,
+    };
     let dtype = run_dtype(array.dtype).ok_or_else(|| error(format!("{name}: {} cannot be passed", array.dtype)))?;
     if let EntryKind::Tensor(Some(wanted), _) = kind
         && *wanted != dtype
@@ -64,24 +73,18 @@ pub fn arrays(outputs: &[HostTensor]) -> Result<Vec<(String, Array)>, Diag> {
 
 /// Type, shape and the first elements.
 pub fn preview(array: &Array) -> String {
-    let width = usize::try_from(array.dtype.bytes()).unwrap_or(1).max(1);
-    let elements: Vec<String> = array
-        .data
-        .chunks_exact(width)
-        .take(10)
-        .map(|c| {
-            let float = array.dtype.is_float();
-            match *c {
-                [a, b, c, d] if float => f32::from_le_bytes([a, b, c, d]).to_string(),
-                [a, b, c, d, e, f, g, h] if float => f64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string(),
-                [a] if array.dtype.is_int() => i8::from_le_bytes([a]).to_string(),
-                [a] => a.to_string(),
-                [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).to_string(),
-                [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]).to_string(),
-                _ => format!("{c:02x?}"),
-            }
-        })
-        .collect();
-    let more = if array.data.len() / width > elements.len() { ", …" } else { "" };
-    format!("{} {:?} [{}{more}]", array.dtype, array.shape, elements.join(", "))
+    let (dtype, shape) = (array.dtype, array.shape.iter().map(|d| i64::try_from(*d).unwrap_or(i64::MAX)));
+    let Ok(values) = TensorBuf::from_bytes(dtype, &shape.collect::<Vec<_>>(), array.data.clone()) else {
+        return format!("{dtype} {:?} of {} bytes", array.shape, array.data.len());
+    };
+    let shown = (0..values.len().min(10)).map(|i| match dtype.code {
+        _ if dtype.is_float() && dtype != DType::F64 => (values.get_f64(i) as f32).to_string(),
+        _ if dtype.is_float() => values.get_f64(i).to_string(),
+        TypeCode::UInt => (values.get_i64(i) as u64).to_string(),
+        TypeCode::Complex => "…".to_owned(),
+        _ => values.get_i64(i).to_string(),
+    });
+    let shown: Vec<String> = shown.collect();
+    let more = if values.len() > shown.len() { ", …" } else { "" };
+    format!("{dtype} {:?} [{}{more}]", array.shape, shown.join(", "))
 }

@@ -87,11 +87,11 @@ static inline float tvm_cast_f8e4m3fnuz_f32(uint8_t h) {
 }
 
 //@ cast_f32_f8e4m3fnuz
-/* Rounds to nearest, ties to even; what is too great gives the greatest number, infinity NaN.
-   There is no negative zero. */
+/* Rounds to nearest, ties to even; what is too great gives the greatest number. There is no negative zero. */
 static inline uint8_t tvm_cast_f32_f8e4m3fnuz(float x) {
     const uint32_t bits = tvm_bits_f32_u32(x), sign = bits >> 24 & 0x80u, mag = bits & 0x7fffffffu;
-    if (mag >= 0x7f800000u) return 0x80u;
+    if (mag > 0x7f800000u) return 0x80u;
+    if (mag == 0x7f800000u) return (uint8_t)(sign | 0x7fu);
     const uint32_t r = tvm_narrow_encode(mag, 3, 8);
     return (uint8_t)(r > 0x7fu ? sign | 0x7fu : r == 0 ? 0 : sign | r);
 }
@@ -116,11 +116,26 @@ static inline float tvm_cast_f8e5m2fnuz_f32(uint8_t h) {
 }
 
 //@ cast_f32_f8e5m2fnuz
-/* Rounds to nearest, ties to even; what is too great gives the greatest number, infinity NaN.
-   There is no negative zero. */
+/* Rounds to nearest, ties to even; what is too great gives the greatest number. There is no negative zero. */
 static inline uint8_t tvm_cast_f32_f8e5m2fnuz(float x) {
     const uint32_t bits = tvm_bits_f32_u32(x), sign = bits >> 24 & 0x80u, mag = bits & 0x7fffffffu;
-    if (mag >= 0x7f800000u) return 0x80u;
+    if (mag > 0x7f800000u) return 0x80u;
+    if (mag == 0x7f800000u) return (uint8_t)(sign | 0x7fu);
     const uint32_t r = tvm_narrow_encode(mag, 2, 16);
     return (uint8_t)(r > 0x7fu ? sign | 0x7fu : r == 0 ? 0 : sign | r);
+}
+
+//@ cast_f8e8m0fnu_f32
+static inline float tvm_cast_f8e8m0fnu_f32(uint8_t h) {
+    return tvm_bits_u32_f32(h == 0xffu ? 0x7fc00000u : h == 0 ? 0x00400000u : (uint32_t)h << 23);
+}
+
+//@ cast_f32_f8e8m0fnu
+/* To the nearest power of two, ties up; NaN, infinity and negative numbers give NaN. */
+static inline uint8_t tvm_cast_f32_f8e8m0fnu(float x) {
+    const uint32_t mag = tvm_bits_f32_u32(x) & 0x7fffffffu;
+    if (x != x || x < 0 || mag == 0x7f800000u) return 0xffu;
+    if (mag < 0x00600000u) return 0;
+    const uint32_t r = (mag + 0x00400000u) >> 23;
+    return (uint8_t)(r > 0xfeu ? 0xfeu : r);
 }

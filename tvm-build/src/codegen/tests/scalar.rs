@@ -246,11 +246,28 @@ fn float8_values_come_back() {
 }
 
 #[test]
+fn float8_widens_exactly() {
+    use tvm_ir::dtype::TypeCode::*;
+    let all: Vec<u8> = (0..=255).collect();
+    for code in [Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0FNU] {
+        let dtype = DType::new(code, 8);
+        let k = map(&[dtype], DType::F32, 256, 1, |a| cast(a[0].clone(), DType::F32));
+        for result in run(&k, &[all.clone(), vec![0; 1024]], &[]) {
+            for (bits, got) in all.iter().zip(result[1].chunks_exact(4)) {
+                let got = f64::from(f32::from_le_bytes(got.try_into().unwrap()));
+                let wanted = tvm_ir::float::decode(dtype, u64::from(*bits));
+                assert!(got == wanted || got.is_nan() && wanted.is_nan(), "{dtype} {bits:#x}: {got}, not {wanted}");
+            }
+        }
+    }
+}
+
+#[test]
 fn float8_casts_round_and_saturate_as_the_reference() {
     use tvm_ir::dtype::TypeCode::*;
     let mut values = vec![f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN, 0.0, -0.0, 1e-30];
     values.extend((0..248).map(|i| (f32::from(i as u16) - 120.0).signum() * (f32::from(i as u16) / 12.0 - 9.0).exp2()));
-    for code in [Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ] {
+    for code in [Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0FNU] {
         let dtype = DType::new(code, 8);
         let k = map(&[DType::F32], dtype, 256, 1, |a| cast(a[0].clone(), dtype));
         for result in run(&k, &[bytes!(values), vec![0; 256]], &[]) {

@@ -307,8 +307,15 @@ pub(crate) fn scalar(value: f64, dtype: DType) -> Option<Constant> {
 
 /// A constant with the values nearest to `values`; `None` for types that have no such constant here.
 pub(crate) fn constant_of(values: &[f64], shape: Vec<u64>, dtype: DType) -> Option<Constant> {
-    if dtype.lanes != 1 || dtype.bits < 8 && !dtype.is_bool() {
+    if dtype.lanes != 1 {
         return None;
+    }
+    if dtype.is_packed() {
+        let mut bytes = vec![0; usize::try_from(dtype.storage_bytes(values.len() as u64)?).ok()?];
+        for (i, &value) in values.iter().enumerate() {
+            dtype.set_packed_bits(&mut bytes, i, nearest(value, dtype)?)?;
+        }
+        return Constant::new(dtype, shape, Bytes::new(bytes)).ok();
     }
     let width = usize::try_from(dtype.bytes()).ok()?;
     let mut bytes = Vec::with_capacity(values.len() * width);
@@ -325,7 +332,6 @@ fn nearest(value: f64, dtype: DType) -> Option<u64> {
         TypeCode::Int => (value as i64).clamp(dtype.min_int()?, dtype.max_int()?) as u64,
         TypeCode::UInt if dtype.bits < 64 => (value as u64).min(dtype.max_int()? as u64),
         TypeCode::UInt => value as u64,
-        TypeCode::Float8E8M0FNU => return None,
         _ if dtype.is_float() => encode(dtype, value),
         _ => return None,
     })
@@ -347,6 +353,7 @@ mod tests {
         assert_eq!(bytes(0.1, DType::F16), 0x2e66u16.to_le_bytes());
         let bf16 = |v| u16::from_le_bytes(bytes(v, DType::BF16).try_into().unwrap());
         assert_eq!((bf16(1.0), bf16(0.1), bf16(f64::INFINITY)), (0x3f80, 0x3dcd, 0x7f80));
+        assert_eq!(constant_of(&[-1.0, 7.0, -8.5], vec![3], DType::I4).unwrap().data().to_vec(), [0x7f, 0x08]);
         assert!(scalar(1.0, DType::VOID).is_none());
     }
 }

@@ -142,7 +142,6 @@ pub(crate) fn constant(tensor: &Tensor) -> Result<Constant, String> {
 pub(crate) fn dtype(dtype: DataType) -> Result<DType, String> {
     match dtype {
         DataType::String => Err("tensors of strings are not supported: there is no such dtype".to_owned()),
-        DataType::Int2 | DataType::Uint2 => Err(format!("tensors of {} are not supported; use int4", dtype.name())),
         _ => dtype.name().parse().map_err(|_| format!("there is no dtype for elements of {}", dtype.name())),
     }
 }

@@ -4,6 +4,7 @@ mod apply_default_schedule;
 mod compact_buffer_allocation;
 mod convert_blocks_to_opaque;
 mod flatten_buffer;
+mod legalize_packed_types;
 mod lower_init_block;
 mod lower_opaque_block;
 mod narrow_data_type;
@@ -27,6 +28,7 @@ pub static PASSES: &[&Pass] = &[
     &compact_buffer_allocation::PASS,
     &convert_blocks_to_opaque::PASS,
     &flatten_buffer::PASS,
+    &legalize_packed_types::PASS,
     &lower_init_block::PASS,
     &lower_opaque_block::PASS,
     &narrow_data_type::PASS,
@@ -51,6 +53,8 @@ pub static LOWERING: &[(&str, PrimFuncPass)] = &[
     (compact_buffer_allocation::PASS.name, compact_buffer_allocation::compact_buffer_allocation),
     (lower_opaque_block::PASS.name, lower_opaque_block::lower_opaque_block),
     (flatten_buffer::PASS.name, flatten_buffer::flatten_buffer),
+    // Needs flat indices, and loops that are not yet vectors.
+    (legalize_packed_types::PASS.name, legalize_packed_types::legalize_packed_types),
     // Vector lanes are told by the shape of simplified indices.
     (simplify::PASS.name, simplify::simplify),
     (vectorize_loop::PASS.name, vectorize_loop::vectorize_loop),

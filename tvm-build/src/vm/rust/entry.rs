@@ -3,7 +3,7 @@
 use super::RustOptions;
 use super::expr::extent;
 use super::names::{Identifiers, comment};
-use crate::vm::dtype::rust_type;
+use crate::vm::dtype::element_type;
 use crate::vm::program::{EmittedProgram, Entry, EntryKind, EntryOut, OutShape};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -40,7 +40,8 @@ pub(super) fn print(
     if dynamic && !calls_functions(function) {
         s.bytes_method(&mut text, &ids.fresh(&format!("{}_arena_bytes", entry.name)), entry, function);
     }
-    if options.ndarray {
+    // An array of packed elements would be one of bytes, without the shape.
+    if options.ndarray && !has_packed(entry) {
         let name = ids.fresh(&format!("{}_nd", entry.name));
         super::nd::print(&mut text, &name, entry, function, grows, &s.about)?;
     }
@@ -68,7 +69,7 @@ struct Out {
     label: String,
     rust: &'static str,
     zero: &'static str,
-    /// Elements, where fixed.
+    /// Values of the Rust type, where fixed.
     len: Option<i64>,
     bytes: Option<i64>,
     shape: String,
@@ -155,11 +156,11 @@ impl Signature {
                     continue;
                 }
             };
-            let len = fixed(dims).and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
+            let len = values(o.dtype, dims);
             let bytes = len.and_then(|n| n.checked_mul(i64::try_from(o.dtype.bytes()).ok()?));
             s.fallible |= len.is_none();
             let (name, shape) = (ids.fresh(&o.name), s.shape(&o.name, dims)?);
-            s.out_docs.push(format!("`{}`: {} {}", comment(&o.name), show_dims(dims), o.dtype));
+            s.out_docs.push(format!("`{}`: {} {}", comment(&o.name), show_dims(dims), described(o.dtype)));
             s.outs.push(Out { name, label: o.name.clone(), rust, zero, len, bytes, shape });
         }
         Ok(s)
@@ -179,7 +180,7 @@ impl Signature {
         self.out_docs.push(format!(
             "`{}`: {} of rank {rank} in the module's memory, whose shape the call tells",
             comment(&o.name),
-            o.dtype
+            described(o.dtype)
         ));
         self.returned.push(Returned { name: ids.fresh(&o.name), label: o.name.clone(), rust, rank });
         Ok(())
@@ -218,14 +219,14 @@ impl Signature {
             }
             EntryKind::Tensor(Some(d), Some(dims)) => {
                 let (rust, _) = element(*d, label)?;
-                let len = fixed(dims).and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
+                let len = values(*d, dims);
                 self.params.push(match len {
                     Some(len) => format!("{name}: &[{rust}; {len}]"),
                     None => format!("{name}: &[{rust}]"),
                 });
                 self.args.push(format!("Arg::input({name}, {})", self.shape(label, dims)?));
                 self.fallible |= len.is_none();
-                format!("{} {d}", show_dims(dims))
+                format!("{} {}", show_dims(dims), described(*d))
             }
             EntryKind::Tensor(Some(d), None) => {
                 let (rust, _) = element(*d, label)?;
@@ -234,7 +235,7 @@ impl Signature {
                 self.args.push(format!("Arg::input({name}, {shape})"));
                 self.names.push(name.clone());
                 self.names.push(shape.clone());
-                self.docs.push(format!("`{name}`: {d} in the shape `{shape}`"));
+                self.docs.push(format!("`{name}`: {} in the shape `{shape}`", described(*d)));
                 self.fallible = true;
                 return Ok(());
             }
@@ -468,18 +469,35 @@ fn with_self(params: &[String]) -> String {
 
 /// The Rust type of an element and its zero.
 pub(super) fn element(d: DType, label: &str) -> Result<(&'static str, &'static str), Diag> {
-    let Some(rust) = rust_type(d) else {
-        let m = format!("{label} has dtype {d}, which entry points cannot take");
-        return Err(Diag::error(Span::NONE, m).help("cast it inside of the model"));
-    };
-    let zero = match rust {
-        "bool" => "false",
-        "f32" | "f64" => "0.0",
-        "F16" => "F16(0)",
-        "Bf16" => "Bf16(0)",
-        _ => "0",
-    };
-    Ok((rust, zero))
+    match element_type(d) {
+        Some(e) => Ok((e.rust, e.zero)),
+        None => {
+            let m = format!("{label} has dtype {d}, which entry points cannot take");
+            Err(Diag::error(Span::NONE, m).help("cast it inside of the model"))
+        }
+    }
+}
+
+fn has_packed(entry: &Entry) -> bool {
+    let params = entry.params.iter().filter_map(|p| match &p.kind {
+        EntryKind::Tensor(d, _) => *d,
+        _ => None,
+    });
+    params.chain(entry.outs.iter().map(|o| o.dtype)).any(|d| d.per_byte() > 1)
+}
+
+/// What documentation says of an element type: of packed ones, how they lie in their bytes.
+fn described(d: DType) -> String {
+    match d.per_byte() {
+        1 => d.to_string(),
+        n => format!("{d}, {n} elements a byte, the first in the lowest bits"),
+    }
+}
+
+/// As many values of an element's Rust type as hold a tensor of fixed dimensions.
+fn values(d: DType, dims: &[PrimExpr]) -> Option<i64> {
+    let count = fixed(dims)?.iter().try_fold(1i64, |n, d| n.checked_mul(*d))?;
+    i64::try_from(d.units(usize::try_from(count).ok()?)).ok()
 }
 
 fn fixed(dims: &[PrimExpr]) -> Option<Vec<i64>> {

@@ -86,12 +86,12 @@ pub fn print(program: &EmittedProgram, options: &RustOptions) -> Result<String, 
 
 /// Room for an output of a shape that a caller names.
 const ZEROS: &str = "
-    /// As many zeros as a tensor of this shape has elements.
+    /// As many zeros as hold a tensor of this shape.
     fn zeros<T: Element>(argument: &'static str, zero: T, shape: &[i64]) -> Result<::std::vec::Vec<T>, Error> {
         let len = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?));
         let mut out = ::std::vec::Vec::new();
         match len {
-            Some(len) if out.try_reserve_exact(len).is_ok() => out.resize(len, zero),
+            Some(len) if out.try_reserve_exact(T::DTYPE.units(len)).is_ok() => out.resize(T::DTYPE.units(len), zero),
             _ => return Err(Error::BadShape { argument }),
         }
         Ok(out)

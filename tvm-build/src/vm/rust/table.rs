@@ -1,6 +1,7 @@
 //! Tables as Rust text.
 
 use crate::external::Declaration;
+use crate::vm::dtype::element_type;
 use std::fmt::Write;
 use tvm_runtime::{
     Callee, Constant, DType, Dim, FrameSize, Function, Instr, IsaLevel, Operand, Param, Program, TensorType, Type,
@@ -13,23 +14,8 @@ fn list<T>(items: &[T], f: impl Fn(&T) -> String) -> String {
 }
 
 pub(super) fn dtype(d: DType) -> String {
-    let named = [
-        (DType::BOOL, "BOOL"),
-        (DType::I8, "I8"),
-        (DType::I16, "I16"),
-        (DType::I32, "I32"),
-        (DType::I64, "I64"),
-        (DType::U8, "U8"),
-        (DType::U16, "U16"),
-        (DType::U32, "U32"),
-        (DType::U64, "U64"),
-        (DType::F16, "F16"),
-        (DType::F32, "F32"),
-        (DType::F64, "F64"),
-        (DType::BF16, "BF16"),
-    ];
-    if let Some((_, name)) = named.iter().find(|(n, _)| *n == d) {
-        return format!("DType::{name}");
+    if let Some(e) = element_type(d) {
+        return format!("DType::{}", e.constant);
     }
     let code = match d.code {
         TypeCode::Int => "Int",
@@ -38,6 +24,12 @@ pub(super) fn dtype(d: DType) -> String {
         TypeCode::Handle => "Handle",
         TypeCode::BFloat => "BFloat",
         TypeCode::Bool => "Bool",
+        TypeCode::Float8E4M3FN => "Float8E4M3FN",
+        TypeCode::Float8E4M3FNUZ => "Float8E4M3FNUZ",
+        TypeCode::Float8E5M2 => "Float8E5M2",
+        TypeCode::Float8E5M2FNUZ => "Float8E5M2FNUZ",
+        TypeCode::Float8E8M0FNU => "Float8E8M0FNU",
+        TypeCode::Float4E2M1FN => "Float4E2M1FN",
     };
     format!("DType {{ code: TypeCode::{code}, bits: {}, lanes: {} }}", d.bits, d.lanes)
 }

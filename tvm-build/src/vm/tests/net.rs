@@ -24,7 +24,7 @@ pub mod net {
         fn tvmk_split_v3(args: *const *mut ::core::ffi::c_void, dims: *const i64, ctx: *const Context) -> i32;
     }
 
-    static FUNCTIONS: [Function; 3] = [
+    static FUNCTIONS: [Function; 4] = [
         Function {
             name: "big",
             params: &[Param { name: "x", ty: Type::Tensor { dtype: Some(DType::F32), shape: Some(&[Dim::Imm(20000)]) } }],
@@ -52,6 +52,22 @@ pub mod net {
                 Instr::Call { dst: VOID, callee: Callee::Kernel(0), args: &[Operand::Reg(1), Operand::Const(0), Operand::Const(1), Operand::Imm(4)] }, // add
                 Instr::Call { dst: VOID, callee: Callee::Kernel(2), args: &[Operand::Const(1), Operand::Out(1), Operand::Imm(4)] }, // reverse
                 Instr::Call { dst: VOID, callee: Callee::Kernel(1), args: &[Operand::Out(1), Operand::Out(0), Operand::Imm(4)] }, // double
+                Instr::Ret(Operand::None),
+            ],
+        },
+        Function {
+            name: "narrow",
+            params: &[Param { name: "q", ty: Type::Tensor { dtype: Some(DType::I4), shape: Some(&[Dim::Imm(5)]) } }, Param { name: "s", ty: Type::Tensor { dtype: Some(DType::F8E5M2), shape: Some(&[Dim::Bind(6, "n")]) } }, Param { name: "p", ty: Type::Tensor { dtype: Some(DType::U2), shape: Some(&[Dim::Same(6, "n")]) } }],
+            outs: &[Param { name: "out0", ty: Type::Tensor { dtype: Some(DType::I4), shape: Some(&[Dim::Imm(5)]) } }, Param { name: "out1", ty: Type::Tensor { dtype: Some(DType::F8E5M2), shape: Some(&[Dim::Same(6, "n")]) } }, Param { name: "out2", ty: Type::Tensor { dtype: Some(DType::U2), shape: Some(&[Dim::Same(6, "n")]) } }],
+            registers: 7,
+            heap: 0,
+            arena_bytes: 0,
+            workspace_bytes: 0,
+            frame: FrameSize { registers: 7, ints: 0, pointers: 0, arena: 0 },
+            code: &[
+                Instr::Call { dst: VOID, callee: Callee::Builtin(&builtin::COPY_TENSOR), args: &[Operand::Reg(0), Operand::Out(0)] },
+                Instr::Call { dst: VOID, callee: Callee::Builtin(&builtin::COPY_TENSOR), args: &[Operand::Reg(1), Operand::Out(1)] },
+                Instr::Call { dst: VOID, callee: Callee::Builtin(&builtin::COPY_TENSOR), args: &[Operand::Reg(2), Operand::Out(2)] },
                 Instr::Ret(Operand::None),
             ],
         },
@@ -138,12 +154,12 @@ pub mod net {
         }
     }
 
-    /// As many zeros as a tensor of this shape has elements.
+    /// As many zeros as hold a tensor of this shape.
     fn zeros<T: Element>(argument: &'static str, zero: T, shape: &[i64]) -> Result<::std::vec::Vec<T>, Error> {
         let len = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?));
         let mut out = ::std::vec::Vec::new();
         match len {
-            Some(len) if out.try_reserve_exact(len).is_ok() => out.resize(len, zero),
+            Some(len) if out.try_reserve_exact(T::DTYPE.units(len)).is_ok() => out.resize(T::DTYPE.units(len), zero),
             _ => return Err(Error::BadShape { argument }),
         }
         Ok(out)
@@ -261,6 +277,64 @@ pub mod net {
             (out0, out1)
         }
 
+        /// Runs `narrow` into given outputs.
+        ///
+        /// - `q`: (5,) int4, 2 elements a byte, the first in the lowest bits
+        /// - `s`: (n,) float8_e5m2
+        /// - `p`: (n,) uint2, 4 elements a byte, the first in the lowest bits
+        /// - `n`: the extent n of these shapes
+        /// - `out0`: (5,) int4, 2 elements a byte, the first in the lowest bits
+        /// - `out1`: (n,) float8_e5m2
+        /// - `out2`: (n,) uint2, 4 elements a byte, the first in the lowest bits
+        ///
+        /// # Errors
+        ///
+        /// Lengths or extents that do not fit each other, and what the model itself checks; see [`Error`].
+        pub fn narrow_into(&mut self, q: &[I4x2; 3], s: &[F8E5M2], p: &[U2x4], n: usize, out0: &mut [I4x2; 3], out1: &mut [F8E5M2], out2: &mut [U2x4]) -> Result<(), Error> {
+            let result = self.state.call(
+                2,
+                &[
+                    Arg::input(q, &[5]),
+                    Arg::input(s, &[dim(n)]),
+                    Arg::input(p, &[dim(n)]),
+                    Arg::output(&mut *out0, &[5]),
+                    Arg::output(&mut *out1, &[dim(n)]),
+                    Arg::output(&mut *out2, &[dim(n)]),
+                ],
+                &mut Storage::<7, 0, 0>::new(),
+            );
+            result.map(|_| ())
+        }
+
+        /// Runs `narrow`; gives `out0`: (5,) int4, 2 elements a byte, the first in the lowest bits and `out1`: (n,) float8_e5m2 and `out2`: (n,) uint2, 4 elements a byte, the first in the lowest bits.
+        ///
+        /// - `q`: (5,) int4, 2 elements a byte, the first in the lowest bits
+        /// - `s`: (n,) float8_e5m2
+        /// - `p`: (n,) uint2, 4 elements a byte, the first in the lowest bits
+        /// - `n`: the extent n of these shapes
+        ///
+        /// # Errors
+        ///
+        /// Lengths or extents that do not fit each other, and what the model itself checks; see [`Error`].
+        pub fn narrow(&mut self, q: &[I4x2; 3], s: &[F8E5M2], p: &[U2x4], n: usize) -> Result<(::std::vec::Vec<I4x2>, ::std::vec::Vec<F8E5M2>, ::std::vec::Vec<U2x4>), Error> {
+            let mut out0 = ::std::vec![I4x2(0); 3];
+            let mut out1 = zeros("out1", F8E5M2(0), &[dim(n)])?;
+            let mut out2 = zeros("out2", U2x4(0), &[dim(n)])?;
+            let result = self.state.call(
+                2,
+                &[
+                    Arg::input(q, &[5]),
+                    Arg::input(s, &[dim(n)]),
+                    Arg::input(p, &[dim(n)]),
+                    Arg::output(&mut out0, &[5]),
+                    Arg::output(&mut out1, &[dim(n)]),
+                    Arg::output(&mut out2, &[dim(n)]),
+                ],
+                &mut Storage::<7, 0, 0>::new(),
+            );
+            result.map(|_| (out0, out1, out2))
+        }
+
         /// Runs `rows` into given outputs.
         ///
         /// - `x`: (n,) float32
@@ -273,7 +347,7 @@ pub mod net {
         pub fn rows_into(&mut self, x: &[f32], n: usize, out: &mut [f32]) -> Result<(), Error> {
             let result = loop {
                 let result = self.state.call(
-                    2,
+                    3,
                     &[
                         Arg::input(x, &[dim(n)]),
                         Arg::output(&mut *out, &[dim(n)]),
@@ -303,7 +377,7 @@ pub mod net {
             let mut out = zeros("out", 0.0, &out_shape)?;
             let result = loop {
                 let result = self.state.call(
-                    2,
+                    3,
                     &[
                         nd::input("x", &x, &x_shape)?,
                         Arg::output(&mut out, &out_shape),
@@ -330,7 +404,7 @@ pub mod net {
             let mut out = zeros("out", 0.0, &[dim(n)])?;
             let result = loop {
                 let result = self.state.call(
-                    2,
+                    3,
                     &[
                         Arg::input(x, &[dim(n)]),
                         Arg::output(&mut out, &[dim(n)]),

@@ -42,6 +42,10 @@ pub(super) const STATIC: &str = r#"
         a = R.call_tir(cls.reverse, (x,), out_sinfo=R.Tensor((n,), "float32"))
         b = R.call_tir(cls.reverse, (a,), out_sinfo=R.Tensor((n,), "float32"))
         return b
+
+    @R.function
+    def narrow(q: R.Tensor((5,), "int4"), s: R.Tensor(("n",), "float8_e5m2"), p: R.Tensor(("n",), "uint2")) -> R.Tuple(R.Tensor((5,), "int4"), R.Tensor(("n",), "float8_e5m2"), R.Tensor(("n",), "uint2")):
+        return (q, s, p)
 "#;
 
 /// The text of the module below, as the compiler made it.
@@ -103,6 +107,11 @@ fn the_module_runs() {
     let (c, b) = module.main_nd(matrix.view(), ndarray::arr1(&[10.0, 20.0, 30.0, 40.0]).view()).unwrap();
     assert_eq!((c, b), (ndarray::arr1(&twice.0), ndarray::arr1(&twice.1)));
     assert_eq!(module.rows_nd(ndarray::ArrayView1::from(&x[..50])).unwrap().to_vec(), x[..50]);
+    let q = [1, 2, 3].map(tvm_runtime::I4x2);
+    let (s, p) = ([tvm_runtime::F8E5M2::MAX; 6], [tvm_runtime::U2x4::new([3, 2, 1, 0]); 2]);
+    assert_eq!(module.narrow(&q, &s, &p, 6).unwrap(), (q.to_vec(), s.to_vec(), p.to_vec()));
+    let short = module.narrow(&q, &s, &p[..1], 6);
+    assert_eq!(short, Err(Error::WrongLength { argument: "p", expected: 2, found: 1 }));
     let wrong = module.rows(&x, 99);
     assert_eq!(wrong, Err(Error::WrongLength { argument: "x", expected: 99, found: 100 }));
     assert!(matches!(module.rows(&x, usize::MAX), Err(Error::BadShape { .. })));
@@ -126,6 +135,9 @@ fn the_text_is_the_same_every_time_and_says_what_it_does() {
         "pub fn rows(&mut self, x: &[f32], n: usize) -> Result<::std::vec::Vec<f32>, Error> {",
         "pub fn rows_nd(&mut self, x: ::ndarray::ArrayView1<'_, f32>) -> Result<::ndarray::Array1<f32>, Error> {",
         "pub fn rows_arena_bytes(n: usize) -> usize {",
+        "/// - `q`: (5,) int4, 2 elements a byte, the first in the lowest bits",
+        "pub fn narrow_into(&mut self, q: &[I4x2; 3], s: &[F8E5M2], p: &[U2x4], n: usize, out0: &mut [I4x2; 3], \
+         out1: &mut [F8E5M2], out2: &mut [U2x4]) -> Result<(), Error> {",
         "pub const WEIGHT_BYTES: usize = 16;",
         "fn tvmk_add_v3(",
     ] {

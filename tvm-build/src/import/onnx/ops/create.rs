@@ -1,8 +1,8 @@
-//! Constants, casts and shapes as values.
+//! Constants and shapes as values.
 
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::constant::{Bytes, Constant};
-use tvm_ir::dtype::{DType, TypeCode};
+use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::Leaf;
 
@@ -15,9 +15,6 @@ use crate::import::onnx::value::{Value, constant, dtype, int_constant, numbers_o
 
 /// By operator and version.
 pub(super) static ROWS: &[Row] = &[
-    ("BitCast", 26, bit_cast),
-    ("Cast", 6, cast),
-    ("CastLike", 15, cast_like),
     ("Constant", 1, constant_node),
     ("ConstantOfShape", 9, constant_of_shape),
     ("EyeLike", 9, eye_like),
@@ -26,67 +23,6 @@ pub(super) static ROWS: &[Row] = &[
     ("Size", 1, size),
     ("Trilu", 14, trilu),
 ];
-
-fn astype(cx: &mut OpCx<'_>, value: Value, to: DType) -> Outputs {
-    // `saturate` says what becomes of numbers beyond an 8-bit float, `round_mode` how to round to `float8_e8m0`.
-    let saturate = cx.node.flag_or("saturate", true)?;
-    let small = to.bits <= 8 && to.is_float();
-    let round_mode = cx.node.string_or("round_mode", "up")?;
-    if to.code == TypeCode::Float8E8M0FNU && round_mode != "up" {
-        return Err(format!("attribute 'round_mode' of '{round_mode}' is not supported").into());
-    }
-    if cx.dtype(&value, "input")? == to {
-        return Ok(vec![value]);
-    }
-    let out = cx.call("astype", vec![value.clone()], vec![("dtype", AttrValue::DType(to))])?;
-    if saturate || !small {
-        return Ok(vec![out]);
-    }
-    Ok(vec![not_saturated(cx, value, out, to)?])
-}
-
-/// `out`, which is `value` with what is too great saturated, with infinities or NaN there.
-fn not_saturated(cx: &mut OpCx<'_>, value: Value, out: Value, to: DType) -> Result<Value, Fail> {
-    let from = cx.dtype(&value, "input")?;
-    // From where on values round to what there is not, and what is there for them.
-    let (op, least, above, below) = match to.code {
-        TypeCode::Float8E4M3FN => ("greater", 464.0, 0x7f, 0xff),
-        TypeCode::Float8E4M3FNUZ => ("greater_equal", 248.0, 0x80, 0x80),
-        TypeCode::Float8E5M2 => ("greater_equal", 61440.0, 0x7c, 0xfc),
-        TypeCode::Float8E5M2FNUZ => ("greater_equal", 61440.0, 0x80, 0x80),
-        _ => return Ok(out),
-    };
-    if !from.is_float() || from.bits < 16 {
-        return Err(format!("casts from {from} to {to} without 'saturate' are not supported").into());
-    }
-    let special = |bits: u8| Constant::new(to, vec![], Bytes::new(vec![bits])).map_err(|_| "a constant is malformed");
-    let (above, below) = (special(above)?.into(), special(below)?.into());
-    let (least, zero) = (cx.scalar(least, from)?, cx.scalar(0.0, from)?);
-    let positive = cx.apply("less", &[&zero, &value])?;
-    let beyond = cx.apply("where", &[&positive, &above, &below])?;
-    let size = cx.apply("abs", &[&value])?;
-    let too_large = cx.apply(op, &[&size, &least])?;
-    cx.apply("where", &[&too_large, &beyond, &out])
-}
-
-fn bit_cast(cx: &mut OpCx<'_>) -> Outputs {
-    let value = cx.input(0, "input")?;
-    let code = cx.node.int("to")?.ok_or("attribute 'to' is missing")?;
-    let to = element_type(code)?;
-    Ok(vec![cx.call("bitcast", vec![value], vec![("dtype", AttrValue::DType(to))])?])
-}
-
-fn cast(cx: &mut OpCx<'_>) -> Outputs {
-    let value = cx.input(0, "input")?;
-    let code = cx.node.int("to")?.ok_or("attribute 'to' is missing")?;
-    astype(cx, value, element_type(code)?)
-}
-
-fn cast_like(cx: &mut OpCx<'_>) -> Outputs {
-    let (value, target) = (cx.input(0, "input")?, cx.input(1, "target_type")?);
-    let to = cx.dtype(&target, "target_type")?;
-    astype(cx, value, to)
-}
 
 fn floats(values: &[f32], scalar: bool) -> Option<Constant> {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();

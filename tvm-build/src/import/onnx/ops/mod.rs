@@ -2,6 +2,7 @@
 
 mod attention;
 mod binary;
+mod cast;
 mod conv;
 mod create;
 mod dropout;
@@ -42,6 +43,7 @@ pub(super) type Row = (&'static str, i64, Converter);
 static FILES: &[&[Row]] = &[
     attention::ROWS,
     binary::ROWS,
+    cast::ROWS,
     conv::ROWS,
     create::ROWS,
     dropout::ROWS,

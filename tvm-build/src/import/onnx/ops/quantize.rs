@@ -5,9 +5,9 @@ use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::Leaf;
 
-use super::Row;
 use super::conv::{biased, convolve};
 use super::create::element_type;
+use super::{Row, cast};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
@@ -70,9 +70,15 @@ fn centered(cx: &mut OpCx<'_>, value: &Value, zero: Option<Value>) -> Result<Val
 }
 
 /// `x / scale + zero`, rounded half to even and brought into the range of `to`.
-fn to_quantized(cx: &mut OpCx<'_>, ratio: &Value, zero: Option<&Value>, to: DType) -> Result<Value, Fail> {
+fn to_quantized(
+    cx: &mut OpCx<'_>,
+    ratio: &Value,
+    zero: Option<&Value>,
+    to: DType,
+    saturate: bool,
+) -> Result<Value, Fail> {
     if to.is_float() {
-        return astype(cx, ratio, to);
+        return if saturate { astype(cx, ratio, to) } else { cast::unsaturated(cx, ratio, to) };
     }
     let (Some(low), Some(high)) = (to.min_int(), to.max_int()) else {
         return Err(format!("quantized values cannot be {to}").into());
@@ -109,9 +115,6 @@ fn quantize(cx: &mut OpCx<'_>) -> Outputs {
     if output.is_some_and(|output| output != to) {
         return Err(format!("attribute 'output_dtype' differs from the type of the zero point, {to}").into());
     }
-    if to.is_float() && !saturate {
-        return Err(format!("quantization to {to} without 'saturate' is not supported").into());
-    }
     let precision = match cx.node.int("precision")?.filter(|&code| code != 0) {
         Some(code) => element_type(code)?,
         None => cx.dtype(&scale, "y_scale")?,
@@ -124,7 +127,7 @@ fn quantize(cx: &mut OpCx<'_>) -> Outputs {
     let zero = zero.map(|z| spread(cx, &z, &dims, axis, block)).transpose()?;
     let (x, scale) = (astype(cx, &x, precision)?, astype(cx, &scale, precision)?);
     let ratio = cx.apply("divide", &[&x, &scale])?;
-    Ok(vec![to_quantized(cx, &ratio, zero.as_ref(), to)?])
+    Ok(vec![to_quantized(cx, &ratio, zero.as_ref(), to, saturate)?])
 }
 
 fn dequantize(cx: &mut OpCx<'_>) -> Outputs {
@@ -169,9 +172,9 @@ fn dynamic_quantize(cx: &mut OpCx<'_>) -> Outputs {
     let scale = cx.apply("divide", &[&span, &steps])?;
     let offset = cx.apply("divide", &[&bottom, &scale])?;
     let offset = cx.apply("negative", &[&offset])?;
-    let point = to_quantized(cx, &offset, None, DType::U8)?;
+    let point = to_quantized(cx, &offset, None, DType::U8, true)?;
     let ratio = cx.apply("divide", &[&x, &scale])?;
-    let y = to_quantized(cx, &ratio, Some(&point), DType::U8)?;
+    let y = to_quantized(cx, &ratio, Some(&point), DType::U8, true)?;
     Ok(vec![y, scale, point])
 }
 
@@ -239,7 +242,7 @@ fn rescaled(cx: &mut OpCx<'_>, sums: &Value, a: &Value, b: &Value, y: &Value, ze
     let sums = astype(cx, sums, DType::F32)?;
     let ratio = cx.apply("multiply", &[&sums, &factor])?;
     let to = cx.dtype(zero, "y_zero_point")?;
-    to_quantized(cx, &ratio, Some(zero), to)
+    to_quantized(cx, &ratio, Some(zero), to, true)
 }
 
 fn qlinear_matmul(cx: &mut OpCx<'_>) -> Outputs {

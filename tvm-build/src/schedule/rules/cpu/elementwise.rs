@@ -2,14 +2,15 @@
 
 use super::super::nest::{Nest, Step};
 use super::super::{Plan, Rule};
-use crate::schedule::{BlockRV, LoopRV, Schedule};
+use crate::schedule::{BlockRV, LoopRV, Schedule, Tail};
 use tvm_ir::diag::Diag;
 use tvm_ir::name::Name;
 use tvm_ir::target::Target;
 use tvm_ir::tir::{IterKind, Stmt};
 
 /// Applies to every block. A spatial block that only touches whole buffers in order becomes one loop; vectors along
-/// the innermost loop where stores go to consecutive elements. A reduction keeps its loops, its init before the first.
+/// the innermost loop where stores go to consecutive elements. Of packed elements, an iteration stores those of one
+/// byte. A reduction keeps its loops, its init before the first.
 pub(super) struct Elementwise;
 
 impl Rule for Elementwise {
@@ -26,7 +27,13 @@ impl Rule for Elementwise {
         }
         let name = |k: usize| nest.axes[k].l.var().name().clone();
         let last = nest.axes.len() - 1;
-        if nest.accesses.iter().all(|a| a.whole) && last > 0 {
+        let per_byte = nest.output().map_or(1, |b| b.dtype.per_byte());
+        if per_byte > 1 {
+            if nest.accesses.iter().all(|a| !a.write || a.whole) {
+                plan.fuse = (0..=last).map(name).collect();
+                plan.tile = vec![(fused_name(&plan.fuse), i64::try_from(per_byte).unwrap_or(1))];
+            }
+        } else if nest.accesses.iter().all(|a| a.whole) && last > 0 {
             plan.fuse = (0..=last).map(name).collect();
             plan.vector = Some(fused_name(&plan.fuse));
         } else if nest.accesses.iter().all(|a| !a.write || a.steps[last] == Step::Next) {
@@ -46,6 +53,10 @@ impl Rule for Elementwise {
                 });
             }
             loops = fused.into_iter().collect();
+        }
+        if let (Some((_, per_byte)), Some(l)) = (plan.tile.first(), loops.last()) {
+            let [_, within] = sch.split(l, *per_byte, Tail::Shrink)?;
+            sch.unroll(&within)?;
         }
         if plan.vector.is_some() {
             if let Some(l) = loops.last() {
