@@ -173,7 +173,11 @@ impl Evaluator<'_> {
                 };
                 self.body(if cond { &i.then } else { &i.otherwise }, frame)
             }
-            Expr::Loop(l) => self.while_loop(l, frame, b.span),
+            Expr::Loop(l) => {
+                let value = self.while_loop(l, frame, b.span)?;
+                frame.bind_names(&StructInfo::Tuple(l.out.clone()), &value);
+                Ok(value)
+            }
             Expr::Function(f) => Ok(Value::Closure(Rc::new((**f).clone()), Rc::new(frame.clone()))),
         }
     }

@@ -320,7 +320,8 @@ pub struct Loop {
     pub captured: Vec<Leaf>,
     /// Values of the first iteration for what the iterations hand on.
     pub carried: Vec<Leaf>,
-    /// What the carried values are before and after every iteration, then what the stacks are.
+    /// What the carried values are before and after every iteration, then what the stacks are. Unless the trip count is a
+    /// scalar and there is no condition, the first extent of the stacks is a variable that the loop defines.
     pub out: Vec<StructInfo>,
 }
 
@@ -328,6 +329,22 @@ impl Loop {
     /// Infos of the stacks.
     pub fn stacked(&self) -> &[StructInfo] {
         self.out.get(self.carried.len()..).unwrap_or_default()
+    }
+
+    /// The number of iterations, where it is known before the loop: the trip count, at least 0.
+    pub fn iterations(&self) -> Option<PrimExpr> {
+        match &self.trip_count {
+            Leaf::Prim(e) if self.cond == Leaf::Absent => {
+                Some(e.as_int().map_or_else(|| e.clone(), |n| PrimExpr::i64(n.max(0))))
+            }
+            _ => None,
+        }
+    }
+
+    /// The variable that the loop defines as the number of iterations.
+    pub fn defines(&self) -> Option<&crate::prim::Var> {
+        let first = self.stacked().iter().filter_map(|s| s.as_tensor()?.dims.known()?.first());
+        if self.iterations().is_some() { None } else { first.filter_map(PrimExpr::as_var).next() }
     }
 
     /// The loop with every leaf mapped, the body's too.

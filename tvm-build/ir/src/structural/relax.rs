@@ -192,7 +192,7 @@ impl Encoder {
                 self.leaves(&l.captured);
                 self.leaves(&l.carried);
                 self.int(len(l.out.len()));
-                l.out.iter().for_each(|s| self.struct_info(s));
+                self.defining(|e| l.out.iter().for_each(|s| e.struct_info(s)));
             }
         }
     }

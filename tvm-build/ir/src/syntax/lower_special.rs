@@ -82,6 +82,7 @@ impl RelaxLower<'_, '_> {
                     .keyword("out_ty")
                     .or(a.keyword("out_sinfo"))
                     .ok_or_else(|| Diag::error(span, "argument `out_sinfo` is missing"))?;
+                self.cx.declare_symbols(e);
                 let each = e.items().ok_or_else(|| Diag::error(e.span, "expected a list of types"))?;
                 let out = each.iter().map(|x| self.cx.sinfo(x)).collect::<Result<Vec<_>, _>>()?;
                 let info = StructInfo::Tuple(out.clone());

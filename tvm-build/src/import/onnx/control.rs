@@ -1,7 +1,6 @@
 //! Nodes that hold graphs.
 
 use tvm_ir::diag::Diag;
-use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::{Body, Dims, Leaf, StructInfo, TensorInfo};
 
 use super::convert::{Converter, Place, Scope};
@@ -42,7 +41,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    fn refuse<T>(&mut self, node: &Node, Fail(diag): Fail) -> Option<T> {
+    pub(super) fn refuse<T>(&mut self, node: &Node, Fail(diag): Fail) -> Option<T> {
         let diag = diag.at(node.span);
         self.faults.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
         None
@@ -51,17 +50,32 @@ impl<'a> Converter<'a> {
     /// The outputs of a graph over the values that it captures; `None` if one of them cannot be converted.
     fn branch(&mut self, graph: &Graph, count: usize, outer: &Scope, place: Place<'_>) -> Option<Vec<Value>> {
         let captured = graph.captures.iter().filter_map(|name| Some((name.clone(), outer.get(name)?.clone())));
-        let mut scope: Scope = captured.collect();
+        self.graph(graph, Vec::new(), count, captured.collect(), place)
+    }
+
+    /// The first `count` outputs of a graph over its inputs and what it captures; `None` if one of them cannot be
+    /// converted.
+    pub(super) fn graph(
+        &mut self,
+        graph: &Graph,
+        inputs: Vec<Value>,
+        count: usize,
+        mut scope: Scope,
+        place: Place<'_>,
+    ) -> Option<Vec<Value>> {
+        let span = self.emitter.span;
+        scope.extend(graph.inputs.iter().map(|i| i.name.clone()).zip(inputs));
         for (name, tensor) in &graph.initializers {
             match constant(tensor) {
                 Ok(constant) => scope.insert(name.clone(), constant.into()),
                 Err(message) => {
-                    self.faults.push(Diag::error(self.emitter.span, format!("initializer '{name}': {message}")));
+                    self.faults.push(Diag::error(span, format!("initializer '{name}': {message}")));
                     scope.insert(name.clone(), Value::Poison(None))
                 }
             };
         }
         self.nodes(&graph.nodes, &mut scope, place);
+        self.emitter.span = span;
         let outputs: Vec<Value> =
             graph.outputs.iter().take(count).filter_map(|o| scope.get(&o.name).cloned()).collect();
         let whole = outputs.len() == count && !outputs.iter().any(|v| matches!(v, Value::Poison(_)));
@@ -77,12 +91,7 @@ impl<'a> Converter<'a> {
         place: Place<'_>,
     ) -> Result<Option<Vec<Value>>, Fail> {
         let span = self.emitter.span;
-        let cond = match cond.tensor_info().map(|t| t.dims) {
-            Some(Dims::Known(dims)) if dims.iter().all(|d| d.is_int(1)) && !dims.is_empty() => {
-                self.emitter.call("reshape", vec![cond, Value::shape(Vec::<PrimExpr>::new())], vec![])?
-            }
-            _ => cond,
-        };
+        let cond = self.emitter.scalar_of(&cond)?;
         let cond = self.emitter.bind(&cond)?;
         // What a branch uses is bound before it: a value bound in one branch is not there in the other.
         for name in branches.iter().flat_map(|graph| &graph.captures) {

@@ -201,8 +201,13 @@ impl<'a> Converter<'a> {
         if let (Some(function), None) = (self.model.functions.get(&node.op), &custom) {
             return self.function(node, function, values, place);
         }
-        if custom.is_none() && node.op.domain.is_empty() && node.op.op_type == "If" {
-            return self.if_node(node, scope, place);
+        if custom.is_none() && node.op.domain.is_empty() {
+            match node.op.op_type.as_str() {
+                "If" => return self.if_node(node, scope, place),
+                "Loop" => return self.loop_node(node, scope, place),
+                "Scan" => return self.scan_node(node, scope, place),
+                _ => {}
+            }
         }
         let seen = describe(&values);
         // Files of the first versions of the format do not say which operators they use.

@@ -28,6 +28,7 @@ mod extents;
 mod external;
 mod fold;
 mod graph;
+mod iterate;
 mod limits;
 mod ops;
 mod order;
@@ -35,6 +36,7 @@ mod places;
 mod proto;
 mod read;
 mod reader;
+mod scan;
 mod sparse;
 mod tensor;
 #[cfg(test)]
@@ -49,7 +51,7 @@ pub use limits::Limits;
 /// A model that was read.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// One Relax function, `main`, that takes the inputs of the model in order. Weights are constants over the
+    /// One public Relax function, `main`, that takes the inputs of the model in order; its loops run private ones. Weights are constants over the
     /// bytes of the files. Named dimensions of the inputs are symbolic variables.
     pub module: IRModule,
     /// The files of external data, beside the model itself.

@@ -107,7 +107,12 @@ pub(crate) fn remove_unused_bindings(module: &IRModule, f: &Function) -> Functio
 }
 
 fn stays(module: &IRModule, b: &tvm_ir::relax::Binding, needed: &BTreeSet<Var>) -> bool {
-    needed.contains(&b.var) || matches!(b.value, Expr::MatchCast(..)) || is_impure(module, &b.value)
+    let defines = match &b.value {
+        Expr::MatchCast(..) => true,
+        Expr::Loop(l) => l.defines().is_some(),
+        _ => false,
+    };
+    defines || needed.contains(&b.var) || is_impure(module, &b.value)
 }
 
 fn mark(module: &IRModule, body: &Body, needed: &mut BTreeSet<Var>) {

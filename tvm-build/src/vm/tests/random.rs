@@ -147,11 +147,22 @@ fn no_overlap(plan: &Plan) {
     }
 }
 
+/// What the reference interpreter makes of `main`.
+fn interpreted(text: &str, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
+    use tvm_ir::interp::TensorBuf;
+    use tvm_ir::interp::relax::{Value, run_function};
+    let tensor = |v: &Vec<f32>| Value::tensor(TensorBuf::from_f32(&[v.len() as i64], v).unwrap());
+    let inputs: Vec<Value> = inputs.iter().map(tensor).collect();
+    let result = run_function(&module(text), "main", &inputs).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    result.tensors().iter().map(TensorBuf::to_f32).collect()
+}
+
 #[test]
 fn sharing_changes_no_result() {
     let (mut arena, mut bound, mut naive) = (0, 0, 0);
     for seed in 0..60 {
         let (text, inputs, outs) = graph(&mut Random(seed), Lengths::Fixed);
+        assert_eq!(interpreted(&text, &inputs), outs, "{text}");
         let inputs: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
         let lengths: Vec<i64> = outs.iter().map(|o| o.len() as i64).collect();
         for options in [Options { reuse_in_place: false, poison: true }, Options::default(), POISON] {

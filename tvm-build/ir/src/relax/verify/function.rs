@@ -41,7 +41,7 @@ pub(super) struct Verifier<'a> {
     /// The variables that may be used here.
     scope: BTreeSet<Var>,
     /// The symbolic variables defined so far.
-    symbols: BTreeSet<prim::Var>,
+    pub(super) symbols: BTreeSet<prim::Var>,
     pure: bool,
     dataflow: bool,
     span: Span,

@@ -4,8 +4,7 @@ use super::fit::{bind, conflict, knows_more, misfit};
 use super::function::Verifier;
 use crate::dtype::DType;
 use crate::module::Func;
-use crate::ops::show_info;
-use crate::prim::PrimExpr;
+use crate::ops::{show_dims, show_info};
 use crate::relax::{Dims, FuncInfo, Leaf, Loop, StructInfo, TensorInfo};
 use std::collections::BTreeMap;
 
@@ -55,10 +54,13 @@ impl Verifier<'_> {
                 self.report(format!("{what} of R.while_loop must be a scalar of {dtype}, it is {}", show_info(&given)));
             }
         }
-        let count = match &l.trip_count {
-            Leaf::Prim(e) if l.cond == Leaf::Absent => Some(e.as_int().map_or(e.clone(), |n| PrimExpr::i64(n.max(0)))),
-            _ => None,
-        };
+        let (count, defined) = (l.iterations(), l.defines().cloned());
+        if let Some(v) = &defined {
+            if !self.symbols.insert(v.clone()) {
+                self.report(format!("R.while_loop defines `{}`, which is defined already", v.name()));
+            }
+        }
+        let count = count.or(defined.map(|v| v.expr()));
         for stack in l.stacked() {
             let StructInfo::Tensor(TensorInfo { dims, .. }) = stack else {
                 self.report(format!("R.while_loop stacks rows to a tensor, not to {}", show_info(stack)));
@@ -70,9 +72,12 @@ impl Verifier<'_> {
                 _ => true,
             };
             if !fits {
-                let (stack, is) = (show_info(stack), "the first extent of a stack is the number of iterations");
-                let known = count.as_ref().map_or("not known before".into(), |n| format!("{n:?}"));
-                self.report(format!("R.while_loop gives {stack}; {is}, which is {known}"));
+                let is = "the first extent of a stack is the number of iterations";
+                let known = match count.as_ref().map(|n| show_dims(std::slice::from_ref(n))) {
+                    Some(n) => format!("{n} here"),
+                    None => "a new variable here".into(),
+                };
+                self.report(format!("R.while_loop gives {}; {is}, {known}", show_info(stack)));
             }
         }
     }

@@ -21,8 +21,8 @@
 //! 14. A loop's body is a Relax function of the module that takes a scalar, the captured and the carried values, and returns
 //!     the condition if there is one, the carried values, and rows. A loop has a trip count or a condition. Its results
 //!     are the carried values, which contradict neither what is given nor what the body returns and know no more than
-//!     these tell, and the stacked rows. The first extent of a stack is known only if it is the trip count and there is
-//!     no condition.
+//!     these tell, and the stacked rows. The first extent of a stack is the trip count, if that is a scalar
+//!     and there is no condition, else a variable that the loop defines.
 
 mod fit;
 mod function;

@@ -124,7 +124,10 @@ impl Cx {
                 self.at("condition", |cx| cx.leaf(&x.cond, &y.cond))?;
                 self.each("captured value", &x.captured, &y.captured, Cx::leaf)?;
                 self.each("carried value", &x.carried, &y.carried, Cx::leaf)?;
-                self.each("result", &x.out, &y.out, Cx::info)
+                let free = std::mem::replace(&mut self.free, FreeVars::Map);
+                let r = self.each("result", &x.out, &y.out, Cx::info);
+                self.free = free;
+                r
             }
             (Expr::Function(x), Expr::Function(y)) => self.function(x, y),
             (x, y) => self.differ(word(x), word(y)),

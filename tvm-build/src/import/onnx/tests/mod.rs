@@ -4,6 +4,7 @@ mod convert;
 mod custom;
 mod files;
 mod fold;
+mod loops;
 pub(super) mod make;
 mod neural;
 mod ops;

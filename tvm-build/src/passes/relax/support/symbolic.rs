@@ -185,7 +185,10 @@ impl Collector {
                         }
                         Expr::CallDps { out, .. } => self.info(out),
                         Expr::CallPacked { ret, .. } => self.info(ret),
-                        Expr::Loop(l) => l.out.iter().for_each(|info| self.info(info)),
+                        Expr::Loop(l) => {
+                            self.defined.extend(l.defines().cloned());
+                            l.out.iter().for_each(|info| self.info(info));
+                        }
                         Expr::MatchCast(_, info) => {
                             definable(info, &mut self.defined);
                             self.info(info);

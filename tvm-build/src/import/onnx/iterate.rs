@@ -1,0 +1,443 @@
+//! Loops: a private function for an iteration, and the call that runs it.
+
+use std::collections::BTreeSet;
+
+use tvm_ir::attrs::AttrValue;
+use tvm_ir::dtype::DType;
+use tvm_ir::module::Func;
+use tvm_ir::prim::{BinOp, PrimExpr, Var, free_vars};
+use tvm_ir::relax::build::FnBuilder;
+use tvm_ir::relax::{Dims, Expr, Function, Leaf, Loop, StructInfo, TensorInfo};
+
+use super::convert::Converter;
+use super::emit::{Emitter, Fail, scalar};
+use super::value::Value;
+
+/// Attempts to find shapes that hold in every iteration; each but the last gives up at least one extent.
+const MAX_ATTEMPTS: usize = 16;
+
+/// A loop to be built.
+pub(super) struct Iterations {
+    /// Name of the function of an iteration.
+    pub(super) name: &'static str,
+    /// Most iterations, an integer.
+    pub(super) trip_count: Option<Value>,
+    /// Whether there is a first iteration, a truth value.
+    pub(super) cond: Option<Value>,
+    /// Values from outside that the iterations use.
+    pub(super) captured: Vec<Value>,
+    /// Values of the first iteration for what iterations hand on.
+    pub(super) carried: Vec<Value>,
+    /// Extents that the file states for the carried values.
+    pub(super) stated: Vec<Option<Vec<Option<i64>>>>,
+}
+
+/// The values that an iteration sees.
+pub(super) struct Inside {
+    /// Its number, an integer scalar.
+    pub(super) index: Value,
+    /// In the order of [`Iterations::captured`].
+    pub(super) captured: Vec<Value>,
+    /// In the order of [`Iterations::carried`].
+    pub(super) carried: Vec<Value>,
+}
+
+/// What comes of an iteration.
+pub(super) struct Outcome {
+    /// Whether there is another one; `None`: the trip count alone decides.
+    pub(super) cond: Option<Value>,
+    /// What is handed on.
+    pub(super) carried: Vec<Value>,
+    /// What is stacked over all iterations.
+    pub(super) rows: Vec<Value>,
+}
+
+/// Makes an iteration; `None` when a diagnostic says why it cannot. It may be asked more than once.
+pub(super) type Body<'b, 'a> = dyn FnMut(&mut Converter<'a>, Inside) -> Result<Option<Outcome>, Fail> + 'b;
+
+/// Whether there is a first iteration.
+enum First {
+    Always,
+    Never,
+    If(Leaf),
+}
+
+/// What is used of outside: the variables, and the symbols in their types and in known integers.
+#[derive(Default)]
+struct Passed {
+    leaves: Vec<Leaf>,
+    symbols: BTreeSet<Var>,
+}
+
+/// An iteration as a function, and the types of its results.
+struct Made {
+    function: Function,
+    has_cond: bool,
+    rows: Vec<TensorInfo>,
+}
+
+impl<'a> Converter<'a> {
+    /// The carried values after the last iteration, then the stacks; `None` when a diagnostic says why not.
+    pub(super) fn iterate(&mut self, given: &Iterations, body: &mut Body<'_, 'a>) -> Result<Option<Vec<Value>>, Fail> {
+        let first = self.emitter.first(given.cond.as_ref())?;
+        let trip_count = match first {
+            First::Never => Leaf::Prim(PrimExpr::i64(0)),
+            _ => self.emitter.trip_count(given.trip_count.as_ref())?,
+        };
+        let mut passed = Passed::default();
+        for value in &given.captured {
+            self.emitter.pass(value, &mut passed)?;
+        }
+        let carried = given.carried.iter().map(|v| self.emitter.bind(v)).collect::<Result<Vec<_>, _>>()?;
+        for info in carried.iter().filter_map(Leaf::info) {
+            info.visit_exprs(&mut |e| passed.symbols.extend(free_vars(e)));
+        }
+        let mut varying: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); carried.len()];
+        for _ in 0..MAX_ATTEMPTS {
+            let functions: BTreeSet<_> = self.emitter.functions.keys().cloned().collect();
+            let mut inner = FnBuilder::new();
+            inner.bindings().analyzer = self.emitter.function.bindings().analyzer.clone();
+            let outer = std::mem::replace(&mut self.emitter.function, inner);
+            let made = self.iteration(given, &passed, &carried, &mut varying, body);
+            self.emitter.function = outer;
+            match made? {
+                Attempt::Failed => return Ok(None),
+                Attempt::Again => self.emitter.functions.retain(|name, _| functions.contains(name)),
+                Attempt::Made(made) => {
+                    let poisoned = |v: &Value| matches!(v, Value::Poison(_));
+                    if given.captured.iter().chain(&given.carried).any(poisoned) {
+                        return Ok(None);
+                    }
+                    return self.run(given, *made, first, trip_count, (passed, carried, varying)).map(Some);
+                }
+            }
+        }
+        Err("the shape of a carried value changes from iteration to iteration in a way that is not understood".into())
+    }
+
+    /// The function of an iteration, built in the emitter's own.
+    fn iteration(
+        &mut self,
+        given: &Iterations,
+        passed: &Passed,
+        carried: &[Leaf],
+        varying: &mut [BTreeSet<usize>],
+        body: &mut Body<'_, 'a>,
+    ) -> Result<Attempt, Fail> {
+        let at = Var::new("i", DType::I64);
+        self.emitter.function.bindings().analyzer.assume_nonnegative(&at);
+        self.emitter.function.param("at", StructInfo::Prim(DType::I64, Some(at.expr())));
+        let mut known: BTreeSet<Var> = passed.symbols.iter().cloned().chain([at.clone()]).collect();
+        let mut leaves = passed.leaves.iter();
+        let captured = given.captured.iter().map(|v| self.emitter.inward(v, &mut leaves)).collect();
+        if !passed.symbols.is_empty() {
+            let dims = passed.symbols.iter().map(Var::expr).collect();
+            self.emitter.function.param("symbols", StructInfo::Shape(Dims::Known(dims)));
+        }
+        let mut params: Vec<TensorInfo> = Vec::new();
+        let mut inside = Vec::new();
+        for ((leaf, varying), value) in carried.iter().zip(varying.iter()).zip(&given.carried) {
+            if let Value::Poison(_) = value {
+                params.push(TensorInfo { dims: Dims::Unknown, dtype: None });
+                inside.push(value.clone());
+                continue;
+            }
+            let info = match leaf.info() {
+                Some(StructInfo::Tensor(info)) => self.emitter.anew(&info, varying, &mut known),
+                _ => return Err("a carried value is not a tensor".into()),
+            };
+            inside.push(self.emitter.function.param("carried", StructInfo::Tensor(info.clone())).into());
+            params.push(info);
+        }
+        let index = Value::Ints { values: vec![at.expr()], scalar: true };
+        let Some(outcome) = body(self, Inside { index, captured, carried: inside })? else {
+            return Ok(Attempt::Failed);
+        };
+        let mut results = Vec::new();
+        let cond = match (&given.cond, &outcome.cond) {
+            (None, _) | (_, None) => None,
+            (Some(_), Some(cond)) if truth_of(cond) == Some(true) && always(given.cond.as_ref()) => None,
+            (Some(_), Some(cond)) => Some(self.emitter.scalar_of(cond)?),
+        };
+        if let Some(cond) = &cond {
+            results.push(self.emitter.bind(cond)?);
+        }
+        let before = varying.to_vec();
+        for (k, (value, param)) in outcome.carried.iter().zip(&params).enumerate() {
+            if param.dtype.is_none() {
+                return Ok(Attempt::Failed);
+            }
+            let leaf = self.emitter.bind(value)?;
+            let stated = given.stated.get(k).and_then(Option::as_deref);
+            results.push(self.emitter.handed_on(leaf, param, stated, &mut varying[k])?);
+        }
+        if *varying != before[..] {
+            return Ok(Attempt::Again);
+        }
+        let mut rows = Vec::new();
+        for row in &outcome.rows {
+            let leaf = self.emitter.bind(row)?;
+            let Some(StructInfo::Tensor(info)) = leaf.info() else {
+                return Err("what is stacked is not a tensor".into());
+            };
+            rows.push(visible(&info, &passed.symbols));
+            results.push(leaf);
+        }
+        let mut function = std::mem::take(&mut self.emitter.function).finish(Leaf::Tuple(results))?;
+        if let StructInfo::Tuple(fields) = &mut function.ret {
+            for field in fields {
+                if let StructInfo::Tensor(info) = field {
+                    *info = visible(info, &known);
+                }
+            }
+        }
+        Ok(Attempt::Made(Box::new(Made { function, has_cond: cond.is_some(), rows })))
+    }
+
+    /// The call of the loop.
+    fn run(
+        &mut self,
+        given: &Iterations,
+        made: Made,
+        first: First,
+        trip_count: Leaf,
+        (passed, carried, varying): (Passed, Vec<Leaf>, Vec<BTreeSet<usize>>),
+    ) -> Result<Vec<Value>, Fail> {
+        let cond = match (first, made.has_cond) {
+            (First::If(leaf), true) => leaf,
+            (First::Always, true) => Leaf::Const(scalar(1.0, DType::BOOL).ok_or("there are no truth values")?),
+            _ => Leaf::Absent,
+        };
+        if cond == Leaf::Absent && trip_count == Leaf::Absent {
+            return Err(
+                "the loop has neither a trip count nor a condition that can become false: it does not end".into()
+            );
+        }
+        let body = self.emitter.define(given.name, Func::Relax(made.function));
+        let mut captured = passed.leaves;
+        if !passed.symbols.is_empty() {
+            captured.push(Leaf::Shape(passed.symbols.iter().map(Var::expr).collect()));
+        }
+        let mut l = Loop { body: Leaf::Global(body), trip_count, cond, captured, carried, out: Vec::new() };
+        for (leaf, varying) in l.carried.iter().zip(&varying) {
+            l.out.push(match leaf.info() {
+                Some(StructInfo::Tensor(info)) if !varying.is_empty() => {
+                    let dims = info.dims.rank().map_or(Dims::Unknown, Dims::Rank);
+                    StructInfo::Tensor(TensorInfo { dims, ..info })
+                }
+                info => info.unwrap_or(StructInfo::Object),
+            });
+        }
+        let count = l.iterations().unwrap_or_else(|| {
+            let count = Var::new("iterations", DType::I64);
+            self.emitter.function.bindings().analyzer.assume_nonnegative(&count);
+            count.expr()
+        });
+        l.out.extend(made.rows.into_iter().map(|row| {
+            let dims = match row.dims {
+                Dims::Known(dims) => Dims::Known(std::iter::once(count.clone()).chain(dims).collect()),
+                Dims::Rank(n) => Dims::Rank(n + 1),
+                Dims::Unknown => Dims::Unknown,
+            };
+            StructInfo::Tensor(TensorInfo { dims, dtype: row.dtype })
+        }));
+        self.emitter.check_size(&StructInfo::Tuple(l.out.clone()))?;
+        self.emitter.function.set_span(self.emitter.span);
+        let info = StructInfo::Tuple(l.out.clone());
+        let (starts, out) = (l.carried.clone(), l.out.clone());
+        let tuple = self.emitter.function.bindings().emit_as("lv", Expr::Loop(Box::new(l)), info);
+        let mut values = self.emitter.fields(&Leaf::Var(tuple).into())?;
+        for (k, value) in values.iter_mut().enumerate() {
+            let start = starts.get(k).and_then(Leaf::info);
+            let (start, varying) = (start.as_ref().and_then(StructInfo::as_tensor), varying.get(k));
+            if let Some(StructInfo::Tensor(TensorInfo { dims: Dims::Rank(_), .. })) = out.get(k) {
+                *value = self.emitter.with_extents(value, start, varying)?;
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// What comes of an attempt to build an iteration.
+enum Attempt {
+    Made(Box<Made>),
+    /// More extents vary than was thought.
+    Again,
+    /// A diagnostic says why.
+    Failed,
+}
+
+/// A truth value that is known now.
+fn truth_of(value: &Value) -> Option<bool> {
+    let constant = value.as_const().filter(|c| c.dtype().is_bool() && c.len() == 1)?;
+    constant.data().first().map(|b| *b != 0)
+}
+
+fn always(cond: Option<&Value>) -> bool {
+    cond.and_then(truth_of) == Some(true)
+}
+
+/// The info without extents that use other symbols.
+fn visible(info: &TensorInfo, known: &BTreeSet<Var>) -> TensorInfo {
+    let dims = match &info.dims {
+        Dims::Known(dims) if !dims.iter().all(|d| free_vars(d).is_subset(known)) => Dims::Rank(dims.len()),
+        dims => dims.clone(),
+    };
+    TensorInfo { dims, dtype: info.dtype }
+}
+
+impl Emitter {
+    fn first(&mut self, cond: Option<&Value>) -> Result<First, Fail> {
+        match cond {
+            None => Ok(First::Always),
+            Some(value) => match truth_of(value) {
+                Some(true) => Ok(First::Always),
+                Some(false) => Ok(First::Never),
+                None => {
+                    let scalar = self.scalar_of(value)?;
+                    Ok(First::If(self.bind(&scalar)?))
+                }
+            },
+        }
+    }
+
+    /// The trip count as an integer that is not negative, or as a tensor.
+    fn trip_count(&mut self, count: Option<&Value>) -> Result<Leaf, Fail> {
+        let Some(count) = count else { return Ok(Leaf::Absent) };
+        if let Some([n]) = count.known_ints().as_deref() {
+            let analyzer = &self.function.bindings().analyzer;
+            let most = PrimExpr::binary(BinOp::Max, n.clone(), PrimExpr::i64(0));
+            return Ok(Leaf::Prim(if analyzer.bounds(n).min >= 0 { n.clone() } else { analyzer.simplify(&most) }));
+        }
+        let mut count = self.scalar_of(count)?;
+        if count.tensor_info().and_then(|t| t.dtype) != Some(DType::I64) {
+            count = self.call("astype", vec![count], vec![("dtype", AttrValue::DType(DType::I64))])?;
+        }
+        self.bind(&count)
+    }
+
+    /// A tensor of one element as one of rank 0.
+    pub(super) fn scalar_of(&mut self, value: &Value) -> Result<Value, Fail> {
+        match value.tensor_info().map(|t| t.dims) {
+            Some(Dims::Known(dims)) if dims.iter().all(|d| d.is_int(1)) && !dims.is_empty() => {
+                self.call("reshape", vec![value.clone(), Value::shape(Vec::new())], vec![])
+            }
+            _ => Ok(value.clone()),
+        }
+    }
+
+    /// Binds what a value is outside of the loop, and notes what of it the function must be given.
+    fn pass(&mut self, value: &Value, passed: &mut Passed) -> Result<(), Fail> {
+        let note = |e: &PrimExpr, passed: &mut Passed| passed.symbols.extend(free_vars(e));
+        match value {
+            Value::Poison(_) => {}
+            Value::Ints { values, .. } => values.iter().for_each(|e| note(e, passed)),
+            Value::Tuple(items) => items.iter().try_for_each(|item| self.pass(item, passed))?,
+            Value::Leaf(Leaf::Prim(e)) => note(e, passed),
+            Value::Leaf(Leaf::Shape(dims)) => dims.iter().for_each(|e| note(e, passed)),
+            Value::Leaf(Leaf::Var(_)) | Value::Call(_) => {
+                let leaf = self.bind(value)?;
+                if let Some(info) = leaf.info() {
+                    info.visit_exprs(&mut |e| note(e, passed));
+                }
+                passed.leaves.push(leaf);
+            }
+            Value::Leaf(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The value as the function sees it; `leaves` are those noted for it and the values after it.
+    fn inward<'l>(&mut self, value: &Value, leaves: &mut impl Iterator<Item = &'l Leaf>) -> Value {
+        match value {
+            Value::Tuple(items) => Value::Tuple(items.iter().map(|item| self.inward(item, leaves)).collect()),
+            Value::Leaf(Leaf::Var(_)) | Value::Call(_) => match leaves.next() {
+                Some(Leaf::Var(var)) => self.function.param(var.name(), var.info().clone()).into(),
+                other => other.cloned().unwrap_or(Leaf::Absent).into(),
+            },
+            other => other.clone(),
+        }
+    }
+
+    /// The info with new variables for the extents that vary.
+    fn anew(&mut self, info: &TensorInfo, varying: &BTreeSet<usize>, known: &mut BTreeSet<Var>) -> TensorInfo {
+        let Dims::Known(dims) = &info.dims else { return info.clone() };
+        let mut dim = |(axis, d): (usize, &PrimExpr)| {
+            if !varying.contains(&axis) {
+                return d.clone();
+            }
+            let var = Var::new(format!("d{axis}"), DType::I64);
+            self.function.bindings().analyzer.assume_nonnegative(&var);
+            known.insert(var.clone());
+            var.expr()
+        };
+        TensorInfo { dims: Dims::Known(dims.iter().enumerate().map(&mut dim).collect()), dtype: info.dtype }
+    }
+
+    /// A value that an iteration hands on as `param`. Extents that are not those of the parameter are checked at run time
+    /// where the file states them, and else noted as varying.
+    fn handed_on(
+        &mut self,
+        leaf: Leaf,
+        param: &TensorInfo,
+        stated: Option<&[Option<i64>]>,
+        varying: &mut BTreeSet<usize>,
+    ) -> Result<Leaf, Fail> {
+        let Some(StructInfo::Tensor(info)) = leaf.info() else {
+            return Err("what is handed on is not a tensor".into());
+        };
+        if info.dtype != param.dtype {
+            let name = |d: Option<DType>| d.map_or("?".to_owned(), |d| d.to_string());
+            return Err(format!("a carried value is {} and then {}", name(param.dtype), name(info.dtype)).into());
+        }
+        let Dims::Known(wanted) = &param.dims else { return Ok(leaf) };
+        if info.dims.rank().is_some_and(|r| r != wanted.len()) {
+            return Err("a carried value changes its rank from iteration to iteration".into());
+        }
+        let mut checked = false;
+        for (axis, want) in wanted.iter().enumerate() {
+            let found = info.dims.known().and_then(|dims| dims.get(axis));
+            if found.is_some_and(|d| self.function.bindings().analyzer.prove_equal(d, want)) {
+                continue;
+            }
+            if varying.contains(&axis) {
+                continue;
+            }
+            let stated = stated.and_then(|s| s.get(axis).copied().flatten());
+            let contradicts = found.and_then(PrimExpr::as_int).is_some_and(|n| Some(n) != stated);
+            if stated.is_some() && stated == want.as_int() && !contradicts {
+                checked = true;
+            } else {
+                varying.insert(axis);
+            }
+        }
+        if !checked {
+            return Ok(leaf);
+        }
+        let info = StructInfo::Tensor(param.clone());
+        Ok(self.function.bindings().match_cast(leaf, info))
+    }
+
+    /// The tensor with variables for the extents that are not known, and those of `start` that do not vary.
+    fn with_extents(
+        &mut self,
+        value: &Value,
+        start: Option<&TensorInfo>,
+        varying: Option<&BTreeSet<usize>>,
+    ) -> Result<Value, Fail> {
+        let Some(info) = value.tensor_info() else { return Ok(value.clone()) };
+        let Dims::Rank(rank) = info.dims else { return Ok(value.clone()) };
+        let start = start.and_then(|s| s.dims.known());
+        let dims = (0..rank).map(|axis| match (start.and_then(|d| d.get(axis)), varying) {
+            (Some(d), Some(varying)) if !varying.contains(&axis) => d.clone(),
+            _ => {
+                let var = Var::new(format!("d{axis}"), DType::I64);
+                self.function.bindings().analyzer.assume_nonnegative(&var);
+                var.expr()
+            }
+        });
+        let info = StructInfo::Tensor(TensorInfo { dims: Dims::Known(dims.collect()), dtype: info.dtype });
+        let leaf = self.bind(value)?;
+        Ok(self.function.bindings().match_cast(leaf, info).into())
+    }
+}
