@@ -67,6 +67,10 @@ builtins! {
     ALLOC_OVERFLOW "alloc_overflow" (shape, dtype, tensor, symbol) alloc_overflow;
     /// A copy of a tensor in the overflow store; as `alloc_overflow`.
     CLONE_TENSOR "clone_tensor" (value, tensor, symbol) clone_tensor;
+    /// `stack`, a tensor in the overflow store or without elements, with a row more at its end; its shape is made in the
+    /// function's heap, from `slot` on. `stack` itself is used no more. A row of another shape than those before it is an
+    /// error. `tensor` and `symbol` are names for errors.
+    APPEND "append" (slot, stack, row, tensor, symbol) append;
     /// Ends the use of a tensor in the overflow store, whose memory is given to others from then on; no value, and
     /// without effect on tensors that lie elsewhere.
     FREE_OVERFLOW "free_overflow" (tensor) free_overflow;
@@ -215,6 +219,34 @@ fn clone_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let to = overflow(f, from.shape, from.dtype, [arg(a, 1), arg(a, 2)])?;
     f.copy_elements(from, to)?;
     Ok(Value::Tensor(to))
+}
+
+fn append(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (slot, stack, row) = (f.int(arg(a, 0))?, f.tensor(arg(a, 1))?, f.tensor(arg(a, 2))?);
+    let names = (name(f, arg(a, 3))?, name(f, arg(a, 4))?);
+    let (count, bytes) = match f.dims(stack.shape).split_first() {
+        Some((&count, others)) if count == 0 || others == f.dims(row.shape) => (count, f.elements(row.shape)?),
+        _ => return Err(f.fail(Error::UnequalRows { tensor: names.0 })),
+    };
+    let row_bytes = bytes.checked_mul(row.dtype.bytes()).unwrap_or(usize::MAX);
+    let used = usize::try_from(count).ok().and_then(|n| n.checked_mul(row_bytes)).unwrap_or(usize::MAX);
+    let data = match f.overflow.grow(stack.data, used, used.saturating_add(row_bytes)) {
+        Some(data) => data,
+        None if cfg!(feature = "alloc") => {
+            let bytes = used.saturating_add(row_bytes);
+            return Err(f.fail(Error::OutOfMemory { tensor: names.0, symbol: names.1, bytes }));
+        }
+        None => return Err(f.fail(Error::Unbounded { tensor: names.0, symbol: names.1 })),
+    };
+    let rank = usize::from(row.shape.rank) + 1;
+    let made = f.make_shape(slot, rank, |f, i| match i.checked_sub(1) {
+        None => Ok(count.saturating_add(1)),
+        Some(axis) => f.dims(row.shape).get(axis).copied().ok_or_else(|| f.malformed("no such axis")),
+    })?;
+    let Value::Shape(shape) = made else { return Err(f.malformed("a shape is made")) };
+    let place = TensorRef { data: data.wrapping_add(used), ..row };
+    f.copy_elements(row, place)?;
+    Ok(Value::Tensor(TensorRef { data, shape, dtype: row.dtype }))
 }
 
 fn free_overflow(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {

@@ -48,6 +48,8 @@ pub enum Error {
     ArenaTooSmall { needed: usize, available: usize },
     /// The size of a tensor depends on data, has no upper bound, and there is no heap (feature `alloc`).
     Unbounded { tensor: &'static str, symbol: &'static str },
+    /// An iteration of a loop gives a row of another shape than those before it.
+    UnequalRows { tensor: &'static str },
     /// There is no memory for a tensor whose size depends on data.
     OutOfMemory { tensor: &'static str, symbol: &'static str, bytes: usize },
     /// The weights are shorter than the program's, or not aligned.
@@ -112,6 +114,9 @@ impl fmt::Display for Error {
                     "the size of `{tensor}` depends on {symbol}, which has no upper bound: state one in the function's \
                      attribute tir_var_upper_bound or with R.at_most, or enable the feature `alloc` of tvm-runtime"
                 )
+            }
+            Error::UnequalRows { tensor } => {
+                write!(f, "the rows of `{tensor}`, which a loop stacks, have not all the same shape")
             }
             Error::OutOfMemory { tensor, symbol, bytes } => {
                 write!(f, "there is no memory for the {bytes} bytes of `{tensor}`, whose size depends on {symbol}")

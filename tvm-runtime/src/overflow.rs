@@ -31,6 +31,22 @@ impl Overflow {
         None
     }
 
+    /// Memory of at least `bytes` bytes that begins with the first `used` bytes at `start`, whose use ends: the block that
+    /// begins there, if it is large enough, else one of twice the size. What lies elsewhere is copied only. `None` as for
+    /// [`Overflow::take`].
+    pub(crate) fn grow(&mut self, start: *mut u8, used: usize, bytes: usize) -> Option<*mut u8> {
+        #[cfg(feature = "alloc")]
+        if self.blocks.iter().any(|b| b.used && core::ptr::eq(b.start(), start) && b.len() >= bytes) {
+            return Some(start);
+        }
+        let room = if used == 0 { bytes } else { bytes.max(used.saturating_mul(2)) };
+        let to = self.take(room)?;
+        // SAFETY: the caller's tensor holds `used` bytes, the new block as many; blocks in use are apart.
+        unsafe { to.copy_from_nonoverlapping(start, used) };
+        self.give_back(start);
+        Some(to)
+    }
+
     /// Ends the use of the block that begins here; without effect on other memory.
     pub(crate) fn give_back(&mut self, _start: *const u8) {
         #[cfg(feature = "alloc")]
@@ -151,6 +167,24 @@ mod tests {
         o.give_back(b);
         o.give_back(core::ptr::null());
         assert_eq!(take(&mut o, 0).addr(), crate::ALIGN);
+    }
+
+    #[test]
+    fn blocks_grow() {
+        let mut o = Overflow::default();
+        let mut at = o.take(0).unwrap();
+        let (mut used, mut moves) = (0, 0);
+        for i in 0..100u8 {
+            let to = o.grow(at, used, used + 100).unwrap();
+            moves += usize::from(to != at);
+            // SAFETY: the block holds as many bytes.
+            unsafe { to.add(used).write_bytes(i, 100) };
+            (at, used) = (to, used + 100);
+        }
+        // SAFETY: written above.
+        assert!((0..used).all(|i| usize::from(unsafe { at.add(i).read() }) == i / 100));
+        assert!(moves <= 9, "{moves}");
+        assert!(o.len() <= 3 * used, "{}", o.len());
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub(super) struct Builder<'p, 'a> {
     env: BTreeMap<Var, Val>,
     analyzer: Analyzer,
     /// Symbols bound so far.
-    bound: BTreeSet<prim::Var>,
+    pub(super) bound: BTreeSet<prim::Var>,
     /// Upper bounds of the extents of shapes that steps make.
     pub(super) shape_bounds: BTreeMap<usize, Vec<PrimExpr>>,
 }

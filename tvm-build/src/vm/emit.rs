@@ -262,7 +262,7 @@ impl Emitter<'_> {
     }
 
     /// Registers for a call that gives `n` values: the first of them, or of one for a tuple and `n` for its items.
-    fn returned(&mut self, n: usize) -> Result<Reg, Diag> {
+    pub(super) fn returned(&mut self, n: usize) -> Result<Reg, Diag> {
         let first = self.register()?;
         for _ in 0..if n == 1 { 0 } else { n } {
             self.register()?;
@@ -383,7 +383,7 @@ impl Emitter<'_> {
     }
 
     /// What errors say of a tensor in the overflow store: its name and the symbol its size depends on.
-    fn overflow_names(&mut self, t: TensorId) -> Result<Vec<Operand>, Diag> {
+    pub(super) fn overflow_names(&mut self, t: TensorId) -> Result<Vec<Operand>, Diag> {
         let tensor = &self.lin.tensors[t];
         let symbol = match &tensor.dims {
             Some(_) => unknown_symbol(self.lin, &size_of(self.lin, t, &self.analyzer)?.expr),
@@ -446,7 +446,7 @@ impl Emitter<'_> {
     }
 
     /// Integers of the heap for a shape: the number of the first one.
-    fn slot(&mut self, rank: usize) -> Result<Operand, Diag> {
+    pub(super) fn slot(&mut self, rank: usize) -> Result<Operand, Diag> {
         let slot = self.heap;
         self.heap = u16::try_from(rank)
             .ok()

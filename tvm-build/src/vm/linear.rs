@@ -190,14 +190,31 @@ pub(super) struct Loop {
     /// Condition of the first iteration.
     pub(super) cond: Option<Val>,
     pub(super) captured: Vec<Val>,
-    /// The carried values, before the first iteration and after the last one.
-    pub(super) state: Vec<TensorId>,
-    /// As much memory again: an iteration reads one and writes the other.
-    pub(super) next: Vec<TensorId>,
+    pub(super) carried: Vec<Carried>,
     /// What an iteration writes the condition of the next one to.
     pub(super) flag: Option<TensorId>,
-    /// Tensors whose rows the iterations write.
-    pub(super) stacks: Vec<TensorId>,
+    pub(super) stacks: Vec<Stack>,
+    /// The variable that is the number of iterations, where the loop defines one.
+    pub(super) iterations: Option<Var>,
+}
+
+/// A value that iterations hand on.
+#[derive(Debug)]
+pub(super) enum Carried {
+    /// It has one size: `state` is its memory before the first iteration and after the last one, `next` is as much
+    /// again; an iteration reads one and writes the other.
+    Fixed { state: TensorId, next: TensorId },
+    /// Its shape, of `rank` extents, may change: an iteration returns it. `state` is the value after the last one.
+    Value { first: TensorId, state: TensorId, rank: usize },
+}
+
+/// Rows of all iterations.
+#[derive(Debug)]
+pub(super) enum Stack {
+    /// The iterations write their rows to it.
+    Whole(TensorId),
+    /// It grows by a row an iteration. `row` is where iterations write the row; without it, they return it.
+    Grown { stack: TensorId, row: Option<TensorId>, rank: usize },
 }
 
 impl Linear {
@@ -295,7 +312,11 @@ impl Step {
             Step::If { cond, .. } => cond.tensors(),
             Step::Loop(l) => {
                 let values = l.trip_count.iter().chain(&l.cond).chain(&l.captured);
-                values.flat_map(Val::tensors).chain(l.state.iter().copied()).collect()
+                let first = l.carried.iter().map(|c| match c {
+                    Carried::Fixed { state, .. } => *state,
+                    Carried::Value { first, .. } => *first,
+                });
+                values.flat_map(Val::tensors).chain(first).collect()
             }
         }
     }
@@ -309,7 +330,22 @@ impl Step {
             | Step::Move { to, .. }
             | Step::Clone { to, .. }
             | Step::ShapeToTensor { tensor: to, .. } => vec![*to],
-            Step::Loop(l) => l.state.iter().chain(&l.next).chain(&l.flag).chain(&l.stacks).copied().collect(),
+            Step::Loop(l) => {
+                let mut all: Vec<TensorId> = l.flag.into_iter().collect();
+                for c in &l.carried {
+                    match c {
+                        Carried::Fixed { state, next } => all.extend([*state, *next]),
+                        Carried::Value { state, .. } => all.push(*state),
+                    }
+                }
+                for s in &l.stacks {
+                    match s {
+                        Stack::Whole(stack) => all.push(*stack),
+                        Stack::Grown { stack, row, .. } => all.extend(row.iter().chain([stack])),
+                    }
+                }
+                all
+            }
             Step::MatchCast { .. }
             | Step::AtMost { .. }
             | Step::Return { .. }

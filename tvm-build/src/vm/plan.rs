@@ -171,6 +171,10 @@ fn owned(lin: &Linear) -> BTreeSet<StorageId> {
         Step::Clone { to, .. } => {
             found.insert(lin.storage_of(*to));
         }
+        Step::Loop(_) => {
+            let values = step.writes().into_iter().map(|t| lin.storage_of(t));
+            found.extend(values.filter(|s| lin.storages[*s].origin == Origin::Value));
+        }
         _ => {}
     });
     found

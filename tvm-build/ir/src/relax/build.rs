@@ -6,6 +6,7 @@ use crate::attrs::{AttrValue, Attrs};
 use crate::diag::Diag;
 use crate::name::{Name, NameSupply};
 use crate::ops;
+use crate::prim::free_vars;
 use crate::span::Span;
 use std::collections::BTreeSet;
 
@@ -185,16 +186,19 @@ impl FnBuilder {
         self.finish_bound(gv)
     }
 
-    /// As [`FnBuilder::finish`], for a result that is a variable bound already, as `gv`.
+    /// As [`FnBuilder::finish`], for a result that is a variable bound already, as `gv`. What is returned is told over the
+    /// parameters' symbolic variables.
     pub fn finish_bound(mut self, gv: Leaf) -> Result<Function, Diag> {
         let Some(ret) = gv.info() else {
             return Err(Diag::error(self.inner.span, "a function cannot return an absent value or a function name"));
         };
+        let mut known = BTreeSet::new();
+        self.params.iter().for_each(|p| p.info().visit_exprs(&mut |e| known.extend(free_vars(e))));
         self.close();
         Ok(Function {
             params: self.params,
             body: Body { blocks: blocks(self.closed, &gv), result: gv },
-            ret,
+            ret: ret.over(&known),
             attrs: self.attrs,
             pure: !self.impure,
             span: self.inner.span,

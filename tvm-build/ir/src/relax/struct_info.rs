@@ -1,8 +1,8 @@
 //! Structural information: what is known of a value at compile time (upstream now calls it `Type`).
 
 use crate::dtype::DType;
-use crate::prim::{PrimExpr, Var, substitute};
-use std::collections::BTreeMap;
+use crate::prim::{PrimExpr, Var, free_vars, substitute};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a value.
 #[derive(Clone, PartialEq, Debug)]
@@ -149,6 +149,23 @@ impl StructInfo {
     #[must_use]
     pub fn substitute(&self, vars: &BTreeMap<Var, PrimExpr>) -> StructInfo {
         self.map_exprs(&mut |e| substitute(e, vars))
+    }
+
+    /// What can be said of it with these symbolic variables alone: shapes and values over others are forgotten.
+    #[must_use]
+    pub fn over(&self, vars: &BTreeSet<Var>) -> StructInfo {
+        let told = |e: &PrimExpr| free_vars(e).is_subset(vars);
+        let dims = |d: &Dims| match d {
+            Dims::Known(v) if !v.iter().all(told) => Dims::Rank(v.len()),
+            other => other.clone(),
+        };
+        match self {
+            StructInfo::Prim(d, v) => StructInfo::Prim(*d, v.clone().filter(told)),
+            StructInfo::Shape(d) => StructInfo::Shape(dims(d)),
+            StructInfo::Tensor(t) => StructInfo::Tensor(TensorInfo { dims: dims(&t.dims), dtype: t.dtype }),
+            StructInfo::Tuple(fields) => StructInfo::Tuple(fields.iter().map(|f| f.over(vars)).collect()),
+            StructInfo::Object | StructInfo::Func(_) => self.clone(),
+        }
     }
 
     /// Calls `f` on every dimension and value.

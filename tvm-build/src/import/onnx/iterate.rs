@@ -127,7 +127,6 @@ impl<'a> Converter<'a> {
         let at = Var::new("i", DType::I64);
         self.emitter.function.bindings().analyzer.assume_nonnegative(&at);
         self.emitter.function.param("at", StructInfo::Prim(DType::I64, Some(at.expr())));
-        let mut known: BTreeSet<Var> = passed.symbols.iter().cloned().chain([at.clone()]).collect();
         let mut leaves = passed.leaves.iter();
         let captured = given.captured.iter().map(|v| self.emitter.inward(v, &mut leaves)).collect();
         if !passed.symbols.is_empty() {
@@ -143,13 +142,13 @@ impl<'a> Converter<'a> {
                 continue;
             }
             let info = match leaf.info() {
-                Some(StructInfo::Tensor(info)) => self.emitter.anew(&info, varying, &mut known),
+                Some(StructInfo::Tensor(info)) => self.emitter.anew(&info, varying),
                 _ => return Err("a carried value is not a tensor".into()),
             };
             inside.push(self.emitter.function.param("carried", StructInfo::Tensor(info.clone())).into());
             params.push(info);
         }
-        let index = Value::Ints { values: vec![at.expr()], scalar: true };
+        let index = Value::int(at.expr());
         let Some(outcome) = body(self, Inside { index, captured, carried: inside })? else {
             return Ok(Attempt::Failed);
         };
@@ -177,17 +176,23 @@ impl<'a> Converter<'a> {
         let mut rows = Vec::new();
         for row in &outcome.rows {
             let leaf = self.emitter.bind(row)?;
-            let Some(StructInfo::Tensor(info)) = leaf.info() else {
-                return Err("what is stacked is not a tensor".into());
-            };
-            rows.push(visible(&info, &passed.symbols));
+            match leaf.info().map(|info| info.over(&passed.symbols)) {
+                Some(StructInfo::Tensor(info)) => rows.push(info),
+                _ => return Err("what is stacked is not a tensor".into()),
+            }
             results.push(leaf);
         }
         let mut function = std::mem::take(&mut self.emitter.function).finish(Leaf::Tuple(results))?;
+        // What varies is returned by value.
         if let StructInfo::Tuple(fields) = &mut function.ret {
-            for field in fields {
-                if let StructInfo::Tensor(info) = field {
-                    *info = visible(info, &known);
+            let first = usize::from(cond.is_some());
+            for (k, field) in fields.iter_mut().skip(first).enumerate() {
+                let outside = match varying.get(k) {
+                    Some(axes) => axes.is_empty(),
+                    None => rows.get(k - varying.len()).is_some_and(|r| r.dims.known().is_some()),
+                };
+                if let (StructInfo::Tensor(info), false) = (field, outside) {
+                    info.dims = info.dims.rank().map_or(Dims::Unknown, Dims::Rank);
                 }
             }
         }
@@ -277,15 +282,6 @@ fn always(cond: Option<&Value>) -> bool {
     cond.and_then(truth_of) == Some(true)
 }
 
-/// The info without extents that use other symbols.
-fn visible(info: &TensorInfo, known: &BTreeSet<Var>) -> TensorInfo {
-    let dims = match &info.dims {
-        Dims::Known(dims) if !dims.iter().all(|d| free_vars(d).is_subset(known)) => Dims::Rank(dims.len()),
-        dims => dims.clone(),
-    };
-    TensorInfo { dims, dtype: info.dtype }
-}
-
 impl Emitter {
     fn first(&mut self, cond: Option<&Value>) -> Result<First, Fail> {
         match cond {
@@ -331,7 +327,7 @@ impl Emitter {
         let note = |e: &PrimExpr, passed: &mut Passed| passed.symbols.extend(free_vars(e));
         match value {
             Value::Poison(_) => {}
-            Value::Ints { values, .. } => values.iter().for_each(|e| note(e, passed)),
+            Value::Known(tensor) => tensor.elements.iter().for_each(|e| note(e, passed)),
             Value::Tuple(items) => items.iter().try_for_each(|item| self.pass(item, passed))?,
             Value::Leaf(Leaf::Prim(e)) => note(e, passed),
             Value::Leaf(Leaf::Shape(dims)) => dims.iter().for_each(|e| note(e, passed)),
@@ -360,7 +356,7 @@ impl Emitter {
     }
 
     /// The info with new variables for the extents that vary.
-    fn anew(&mut self, info: &TensorInfo, varying: &BTreeSet<usize>, known: &mut BTreeSet<Var>) -> TensorInfo {
+    fn anew(&mut self, info: &TensorInfo, varying: &BTreeSet<usize>) -> TensorInfo {
         let Dims::Known(dims) = &info.dims else { return info.clone() };
         let mut dim = |(axis, d): (usize, &PrimExpr)| {
             if !varying.contains(&axis) {
@@ -368,7 +364,6 @@ impl Emitter {
             }
             let var = Var::new(format!("d{axis}"), DType::I64);
             self.function.bindings().analyzer.assume_nonnegative(&var);
-            known.insert(var.clone());
             var.expr()
         };
         TensorInfo { dims: Dims::Known(dims.iter().enumerate().map(&mut dim).collect()), dtype: info.dtype }

@@ -61,9 +61,9 @@ impl<'a> Converter<'a> {
         let index_rank = body.inputs.first().and_then(|i| fixed(i.ty.as_ref())).map_or(0, |dims| dims.len());
         let first = node.outputs.len().saturating_sub(count).min(rows);
         self.iterate(&given, &mut |converter: &mut Converter<'a>, inside: Inside| {
-            let index = match inside.index {
-                Value::Ints { values, .. } if index_rank == 1 => Value::ints(values),
-                index => index,
+            let index = match inside.index.known_ints() {
+                Some(values) if index_rank == 1 => Value::ints(values),
+                _ => inside.index,
             };
             // An iteration runs only if the condition holds.
             let holds = scalar(1.0, DType::BOOL).ok_or("there are no truth values")?;
@@ -152,7 +152,7 @@ impl<'a> Converter<'a> {
         captured.extend(scanned.iter().cloned());
         let given = Iterations {
             name: "scan_body",
-            trip_count: Some(Value::Ints { values: vec![length.clone()], scalar: true }),
+            trip_count: Some(Value::int(length.clone())),
             cond: None,
             captured,
             carried: initial.to_vec(),
@@ -230,7 +230,7 @@ impl<'a> Converter<'a> {
         captured.extend(values);
         let given = Iterations {
             name: "scan_batch",
-            trip_count: Some(Value::Ints { values: vec![batch], scalar: true }),
+            trip_count: Some(Value::int(batch)),
             cond: None,
             captured,
             carried: Vec::new(),
@@ -303,8 +303,5 @@ fn normal(axis: i64, rank: usize) -> Result<usize, String> {
 }
 
 fn index_of(index: &Value) -> Result<PrimExpr, Fail> {
-    match index {
-        Value::Ints { values, .. } => values.first().cloned().ok_or_else(|| "there is no index".into()),
-        _ => Err("there is no index".into()),
-    }
+    index.known_ints().and_then(|mut values| values.pop()).ok_or_else(|| "there is no index".into())
 }

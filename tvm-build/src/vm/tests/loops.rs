@@ -164,5 +164,76 @@ fn what_has_no_size_is_said() {
         .replace("COUNT", "4")
         .replace("t: R.Tensor((4, 3), \"float32\") = r[1]", "t = R.match_cast(r[1], R.Tensor((4, 3), \"float32\"))");
     let Err(e) = try_compile(&module(&text), &Options::default()) else { panic!("it compiles") };
-    assert!(e.to_string().contains("the stack a tensor of rank 2 float32 of the loop r has no size"), "{e}");
+    assert!(e.to_string().contains("the loop r: it does not say the shape of a row"), "{e}");
+}
+
+/// A trip count of the call; the first carried value changes its length, the second one is handed on as it is. What is
+/// returned has as many rows as there were iterations.
+const GROWING: &str = r#"
+    @R.function(private=True)
+    def step(i: R.Prim(value="i"), w: R.Tensor((5,), "float32"), x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")) -> R.Tuple(R.Tensor(ndim=1, dtype="float32"), R.Tensor(ndim=1, dtype="float32"), R.Tensor((5,), "float32"), R.Tensor(ndim=1, dtype="float32")):
+        cls = Module
+        i = T.int64()
+        n = T.int64()
+        m = T.int64()
+        a = R.call_tir(cls.double, (y,), out_sinfo=R.Tensor((m,), "float32"))
+        b = R.call_tir(cls.double, (w,), out_sinfo=R.Tensor((5,), "float32"))
+        return (y, x, b, a)
+
+    @R.function
+    def main(x: R.Tensor((2,), "float32"), y: R.Tensor((ROWS,), "float32"), w: R.Tensor((5,), "float32"), k: R.Tensor((), "int64")) -> R.Tuple(R.Tensor(ndim=1, dtype="float32"), R.Tensor(ndim=1, dtype="float32"), R.Tensor(ndim=2, dtype="float32"), R.Tensor(ndim=2, dtype="float32")):
+        cls = Module
+        z = T.int64()
+        d = T.int64()
+        r = R.while_loop(cls.step, (w,), (x, y), trip_count=k, out_sinfo=[R.Tensor(ndim=1, dtype="float32"), R.Tensor(ndim=1, dtype="float32"), R.Tensor((z, 5), "float32"), R.Tensor(ndim=2, dtype="float32")])
+        s = R.match_cast(r[0], R.Tensor((d,), "float32"))
+        t = R.call_tir(cls.double, (s,), out_sinfo=R.Tensor((d,), "float32"))
+        return (t, r[1], r[2], r[3])
+"#;
+
+#[test]
+fn what_changes_its_shape_lies_in_the_overflow_store() {
+    let call = |rows: usize, count: i64, options: Options| {
+        let c = compiled(&GROWING.replace("ROWS", &rows.to_string()), &options);
+        let program = c.program.to_static(TABLES);
+        // SAFETY: kernels and weights belong to the program.
+        let mut session = unsafe { Session::new(program, &[]) };
+        let main = session.function("main").unwrap();
+        let y: Vec<f32> = (0..rows).map(|i| i as f32).collect();
+        let mut args = [vector(&[1., 2.]), vector(&y), vector(&[3.; 5])];
+        let mut k = HostTensor::new(DType::I64, &[], &count.to_le_bytes()).unwrap();
+        let mut storage = HostStorage::new(&program.functions[main]);
+        let mut bytes = Vec::new();
+        for _ in 0..3 {
+            let args: Vec<_> = args.iter_mut().chain([&mut k]).map(HostTensor::input).collect();
+            let value = session.call(main, &args, &mut storage)?;
+            // SAFETY: the call has just been made with this storage.
+            let found = unsafe { session.returned(value, &storage) };
+            bytes.push(session.overflow_bytes());
+            if bytes.len() == 3 {
+                // Later calls find the blocks of the first one.
+                assert_eq!(bytes[1], bytes[2]);
+                return Ok(found.iter().map(|t| (t.shape().to_vec(), values(t))).collect::<Vec<_>>());
+            }
+        }
+        unreachable!()
+    };
+    for options in [Options { reuse_in_place: false, poison: false }, Options::default(), POISON] {
+        for count in [0i64, 1, 2, 7] {
+            let found = call(2, count, options).unwrap();
+            let (mut x, mut y, mut rows) = (vec![1f32, 2.], vec![0f32, 1.], Vec::new());
+            for _ in 0..count {
+                rows.extend(y.iter().map(|v| 2. * v));
+                std::mem::swap(&mut x, &mut y);
+            }
+            assert_eq!(found[0], (vec![2], x.iter().map(|v| 2. * v).collect()));
+            assert_eq!(found[1], (vec![2], y));
+            assert_eq!(found[2], (vec![count, 5], vec![6.; 5 * count as usize]));
+            // Nothing tells how long a row is if there is none.
+            assert_eq!(found[3], (vec![count, if count == 0 { 0 } else { 2 }], rows));
+        }
+        let e: Error = call(4, 2, options).unwrap_err();
+        assert_eq!(e.to_string(), "the rows of `r`, which a loop stacks, have not all the same shape");
+        assert_eq!(call(4, 1, options).unwrap()[0], (vec![4], vec![0., 2., 4., 6.]));
+    }
 }

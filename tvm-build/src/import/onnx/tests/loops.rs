@@ -33,6 +33,7 @@ fn scalar(name: &str, value: i64) -> TensorProto {
 /// The outputs of `main`.
 fn run(model: &ModelProto, inputs: &[TensorBuf]) -> Vec<TensorBuf> {
     let module = import(model).unwrap_or_else(|e| panic!("{e}"));
+    tvm_ir::relax::verify::verify_module(&module).unwrap_or_else(|e| panic!("{e}"));
     let inputs: Vec<Value> = inputs.iter().cloned().map(Value::tensor).collect();
     run_function(&module, "main", &inputs).unwrap_or_else(|e| panic!("{e}")).tensors()
 }
