@@ -73,6 +73,14 @@ impl OpCx<'_> {
         self.call("reshape", vec![value.clone(), Value::shape(dims)], vec![])
     }
 
+    /// The value in another element type.
+    pub(crate) fn astype(&mut self, value: &Value, to: DType) -> Result<Value, Fail> {
+        if self.dtype(value, "an input")? == to {
+            return Ok(value.clone());
+        }
+        self.call("astype", vec![value.clone()], vec![("dtype", AttrValue::DType(to))])
+    }
+
     /// A constant of rank 0.
     pub(crate) fn scalar(&self, value: f64, dtype: DType) -> Result<Value, Fail> {
         Ok(scalar(value, dtype).ok_or_else(|| format!("there is no constant {value} of {dtype}"))?.into())

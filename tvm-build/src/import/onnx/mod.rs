@@ -8,6 +8,8 @@
 //! # Supported operators
 //!
 #![doc = include_str!("support.md")]
+#![doc = "\n"]
+#![doc = include_str!("microsoft.md")]
 
 use std::path::{Path, PathBuf};
 

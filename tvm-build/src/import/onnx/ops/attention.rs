@@ -15,19 +15,12 @@ use crate::import::onnx::value::Value;
 /// By operator and version.
 pub(super) static ROWS: &[Row] = &[("Attention", 23, attention), ("RotaryEmbedding", 23, rotary_embedding)];
 
-fn transposed(cx: &mut OpCx<'_>, x: &Value, axes: [i64; 4]) -> Result<Value, Fail> {
+pub(super) fn transposed(cx: &mut OpCx<'_>, x: &Value, axes: [i64; 4]) -> Result<Value, Fail> {
     cx.call("permute_dims", vec![x.clone()], vec![("axes", axes.to_vec().into())])
 }
 
-fn astype(cx: &mut OpCx<'_>, x: &Value, to: DType) -> Result<Value, Fail> {
-    if cx.dtype(x, "an input")? == to {
-        return Ok(x.clone());
-    }
-    cx.call("astype", vec![x.clone()], vec![("dtype", AttrValue::DType(to))])
-}
-
 /// `(batch, length, heads * size)` as `(batch, length, heads, size)`.
-fn split_heads(cx: &mut OpCx<'_>, x: &Value, heads: i64, role: &str) -> Result<Value, Fail> {
+pub(super) fn split_heads(cx: &mut OpCx<'_>, x: &Value, heads: i64, role: &str) -> Result<Value, Fail> {
     let dims = cx.dims(x, role)?;
     let [batch, length, hidden] = &dims[..] else {
         return Err(format!("{role} must have 3 axes, not {dims:?}").into());
@@ -35,6 +28,14 @@ fn split_heads(cx: &mut OpCx<'_>, x: &Value, heads: i64, role: &str) -> Result<V
     let size = hidden.as_int().filter(|n| heads > 0 && n % heads == 0).map(|n| n / heads);
     let size = size.ok_or_else(|| format!("{role} of shape {dims:?} does not fall into {heads} heads"))?;
     cx.reshape(x, vec![batch.clone(), length.clone(), PrimExpr::i64(heads), PrimExpr::i64(size)])
+}
+
+/// `(batch, heads, length, size)` as `(batch, length, heads * size)`.
+pub(super) fn merged_heads(cx: &mut OpCx<'_>, x: &Value) -> Result<Value, Fail> {
+    let dims = cx.dims(x, "the result")?;
+    let x = transposed(cx, x, [0, 2, 1, 3])?;
+    let hidden = PrimExpr::binary(BinOp::Mul, dims[1].clone(), dims[3].clone());
+    cx.reshape(&x, vec![dims[0].clone(), dims[2].clone(), hidden])
 }
 
 /// An input as `(batch, heads, length, size)`, whose heads are in `attribute` if it has three axes.
@@ -147,7 +148,7 @@ fn bias(
         if cx.dtype(&mask, "attn_mask")?.is_bool() {
             conditions.push(mask);
         } else {
-            base = astype(cx, &mask, dtype)?;
+            base = cx.astype(&mask, dtype)?;
             if conditions.is_empty() {
                 return Ok(Some(base));
             }
@@ -169,7 +170,88 @@ fn bias(
 fn product(cx: &mut OpCx<'_>, a: Value, b: Value, dtype: DType) -> Result<Value, Fail> {
     let sums = if dtype.bits < 32 { DType::F32 } else { dtype };
     let out = cx.call("matmul", vec![a, b], vec![("out_dtype", AttrValue::DType(sums))])?;
-    astype(cx, &out, dtype)
+    cx.astype(&out, dtype)
+}
+
+/// The factor of the scores: what the node says, or one over the root of the size of a head.
+pub(super) fn head_scale(scale: Option<f32>, size: Option<i64>) -> Result<f64, Fail> {
+    match (scale, size) {
+        (Some(scale), _) => Ok(f64::from(scale)),
+        (None, Some(size)) if size > 0 => Ok(1.0 / (size as f64).sqrt()),
+        _ => Err("attribute 'scale' must be given where the size of a head varies".into()),
+    }
+}
+
+/// What attention is computed with, besides queries, keys and values.
+pub(super) struct Dot {
+    pub(super) scale: f64,
+    /// 0 for none.
+    pub(super) softcap: f64,
+    /// What is added to the scores.
+    pub(super) bias: Option<Value>,
+    /// Whether a query may see no key at all; its result is 0.
+    pub(super) hides_all: bool,
+    /// Element type of the softmax.
+    pub(super) compute: DType,
+}
+
+/// What attention computes, step by step.
+pub(super) struct Steps {
+    raw: Value,
+    capped: Value,
+    biased: Value,
+    weights: Value,
+    /// (batch, heads, query length, size of a value)
+    pub(super) out: Value,
+}
+
+/// Scaled dot-product attention of queries, keys and values, each (batch, heads, length, size). The heads of the queries
+/// may be a multiple of those of keys and values.
+pub(super) fn dot_product(cx: &mut OpCx<'_>, [q, key, value]: [Value; 3], dot: Dot) -> Result<Steps, Fail> {
+    let Dot { scale, softcap, bias, hides_all, compute } = dot;
+    let dtype = cx.dtype(&q, "Q")?;
+    let (dims, keys) = (cx.dims(&q, "Q")?, cx.dims(&key, "K")?);
+    let share = match (dims[1].as_int(), keys[1].as_int()) {
+        (Some(q), Some(k)) if k > 0 && q % k == 0 => q / k,
+        _ if dims[1] == keys[1] => 1,
+        _ => return Err(format!("{:?} query heads are no multiple of {:?} key heads", dims[1], keys[1]).into()),
+    };
+    let shared = |cx: &mut OpCx<'_>, x: Value| {
+        if share == 1 {
+            return Ok(x);
+        }
+        cx.call("repeat", vec![x], vec![("repeats", share.into()), ("axis", 1.into())])
+    };
+    let (key, value) = (shared(cx, key)?, shared(cx, value)?);
+    // The operator is defined with the root of the scale on both sides.
+    let root = cx.scalar(scale.sqrt(), dtype)?;
+    let (q, key) = (cx.apply("multiply", &[&q, &root])?, cx.apply("multiply", &[&key, &root])?);
+    let key = transposed(cx, &key, [0, 1, 3, 2])?;
+    let raw = product(cx, q, key, dtype)?;
+    let mut capped = raw.clone();
+    if softcap > 0.0 {
+        let cap = cx.scalar(softcap, dtype)?;
+        let ratio = cx.apply("divide", &[&raw, &cap])?;
+        let bent = cx.apply("tanh", &[&ratio])?;
+        capped = cx.apply("multiply", &[&bent, &cap])?;
+    }
+    let biased = match &bias {
+        Some(bias) => cx.apply("add", &[&capped, bias])?,
+        None => capped.clone(),
+    };
+    let logits = cx.astype(&biased, compute)?;
+    let mut weights = cx.call("nn.softmax", vec![logits], vec![("axis", (-1).into())])?;
+    if let Some(bias) = bias.filter(|_| hides_all) {
+        // The weights of a query that sees nothing are zero.
+        let best = cx.call("max", vec![bias], vec![("axis", vec![-1i64].into()), ("keepdims", true.into())])?;
+        let hidden = cx.scalar(f64::NEG_INFINITY, dtype)?;
+        let none = cx.apply("equal", &[&best, &hidden])?;
+        let zero = cx.scalar(0.0, compute)?;
+        weights = cx.apply("where", &[&none, &zero, &weights])?;
+    }
+    let weights = cx.astype(&weights, dtype)?;
+    let out = product(cx, weights.clone(), value, dtype)?;
+    Ok(Steps { raw, capped, biased, weights, out })
 }
 
 fn attention(cx: &mut OpCx<'_>) -> Outputs {
@@ -199,42 +281,15 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
     }
     let (key, value) = present.clone();
     let keys = cx.dims(&key, "K")?;
-    let share = match (dims[1].as_int(), keys[1].as_int()) {
-        (Some(q), Some(k)) if k > 0 && q % k == 0 => q / k,
-        _ if dims[1] == keys[1] => 1,
-        _ => return Err(format!("{:?} query heads are no multiple of {:?} key heads", dims[1], keys[1]).into()),
-    };
-    let shared = |cx: &mut OpCx<'_>, x: Value| {
-        if share == 1 {
-            return Ok(x);
-        }
-        cx.call("repeat", vec![x], vec![("repeats", share.into()), ("axis", 1.into())])
-    };
-    let (key, value) = (shared(cx, key)?, shared(cx, value)?);
-    let scale = match (scale, dims[3].as_int()) {
-        (Some(scale), _) => f64::from(scale),
-        (None, Some(size)) if size > 0 => 1.0 / (size as f64).sqrt(),
-        _ => return Err("attribute 'scale' must be given where the size of a head varies".into()),
-    };
-    // The operator is defined with the root of the scale on both sides.
-    let root = cx.scalar(scale.sqrt(), dtype)?;
-    let (q, key) = (cx.apply("multiply", &[&q, &root])?, cx.apply("multiply", &[&key, &root])?);
-    let key = transposed(cx, &key, [0, 1, 3, 2])?;
-    let raw = product(cx, q, key, dtype)?;
-    let mut capped = raw.clone();
-    if softcap > 0.0 {
-        let cap = cx.scalar(softcap, dtype)?;
-        let ratio = cx.apply("divide", &[&raw, &cap])?;
-        let bent = cx.apply("tanh", &[&ratio])?;
-        capped = cx.apply("multiply", &[&bent, &cap])?;
-    }
+    let size = dims[3].as_int();
+    let scale = head_scale(scale, size)?;
     let mut hides_all = mask.is_some() || valid.is_some() || sight.left >= 0 || sight.right >= 0;
     hides_all &= sight.causal || mask.is_some() || valid.is_some();
     let mut conditions = Vec::new();
     let offset = match &valid {
         None => cx.emitter.materialize(&[offset], true)?,
         Some(valid) => {
-            let count = astype(cx, valid, DType::I64)?;
+            let count = cx.astype(valid, DType::I64)?;
             let one = || PrimExpr::i64(1);
             let count = cx.reshape(&count, vec![dims[0].clone(), one(), one(), one()])?;
             let at = positions(cx, &keys[2], false)?;
@@ -245,29 +300,12 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
     };
     conditions.extend(sight.conditions(cx, &dims[2], &keys[2], offset)?);
     let bias = bias(cx, mask, conditions, &keys[2], dtype)?;
-    let biased = match &bias {
-        Some(bias) => cx.apply("add", &[&capped, bias])?,
-        None => capped.clone(),
-    };
     // Sums of float16 are kept in single precision; bfloat16 is rounded as the definition does.
     let compute = precision.unwrap_or(if dtype == DType::F16 { DType::F32 } else { dtype });
-    let logits = astype(cx, &biased, compute)?;
-    let mut weights = cx.call("nn.softmax", vec![logits], vec![("axis", (-1).into())])?;
-    if let Some(bias) = bias.filter(|_| hides_all) {
-        // The weights of a query that sees nothing are zero.
-        let best = cx.call("max", vec![bias], vec![("axis", vec![-1i64].into()), ("keepdims", true.into())])?;
-        let hidden = cx.scalar(f64::NEG_INFINITY, dtype)?;
-        let none = cx.apply("equal", &[&best, &hidden])?;
-        let zero = cx.scalar(0.0, compute)?;
-        weights = cx.apply("where", &[&none, &zero, &weights])?;
-    }
-    let weights = astype(cx, &weights, dtype)?;
-    let mut out = product(cx, weights.clone(), value, dtype)?;
+    let Steps { raw, capped, biased, weights, mut out } =
+        dot_product(cx, [q, key, value], Dot { scale, softcap, bias, hides_all, compute })?;
     if flat {
-        let size = cx.dims(&out, "the result")?[3].clone();
-        out = transposed(cx, &out, [0, 2, 1, 3])?;
-        let hidden = PrimExpr::binary(BinOp::Mul, dims[1].clone(), size);
-        out = cx.reshape(&out, vec![dims[0].clone(), dims[2].clone(), hidden])?;
+        out = merged_heads(cx, &out)?;
     }
     let shown = match mode {
         0 => raw,
@@ -276,8 +314,53 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
         3 => weights,
         other => return Err(format!("attribute 'qk_matmul_output_mode' cannot be {other}").into()),
     };
-    let shown = astype(cx, &shown, dtype)?;
+    let shown = cx.astype(&shown, dtype)?;
     Ok(vec![out, present.0, present.1, shown])
+}
+
+/// The first `part` elements of each head, in pairs, turned by angles whose cosines and sines broadcast to all axes of
+/// `x` but the last, which has `part / 2` of them. Pairs are neighbours or, if not `interleaved`, half of `part` apart.
+pub(super) fn rotated(
+    cx: &mut OpCx<'_>,
+    x: &Value,
+    [cos, sin]: [Value; 2],
+    part: i64,
+    interleaved: bool,
+) -> Result<Value, Fail> {
+    let dims = cx.dims(x, "X")?;
+    let size = dims[3].as_int().ok_or("the size of a head must be fixed")?;
+    let half = part / 2;
+    let turned = if part == size { x.clone() } else { along(cx, x, 3, 0, part)? };
+    let (a, b) = if interleaved {
+        let mut pairs = dims.clone();
+        pairs[3] = PrimExpr::i64(half);
+        pairs.push(PrimExpr::i64(2));
+        let x = cx.reshape(&turned, pairs)?;
+        let pick = |cx: &mut OpCx<'_>, i: i64| {
+            let one = along(cx, &x, 4, i, i + 1)?;
+            cx.call("squeeze", vec![one], vec![("axis", vec![4].into())])
+        };
+        (pick(cx, 0)?, pick(cx, 1)?)
+    } else {
+        (along(cx, &turned, 3, 0, half)?, along(cx, &turned, 3, half, part)?)
+    };
+    let mut product = |x: &Value, y: &Value| cx.apply("multiply", &[x, y]);
+    let (ca, sb, sa, cb) = (product(&cos, &a)?, product(&sin, &b)?, product(&sin, &a)?, product(&cos, &b)?);
+    let real = cx.apply("subtract", &[&ca, &sb])?;
+    let imaginary = cx.apply("add", &[&sa, &cb])?;
+    let mut out = if interleaved {
+        let both = cx.call("stack", vec![Value::Tuple(vec![real, imaginary])], vec![("axis", 4.into())])?;
+        let mut joined = dims.clone();
+        joined[3] = PrimExpr::i64(part);
+        cx.reshape(&both, joined)?
+    } else {
+        cx.call("concat", vec![Value::Tuple(vec![real, imaginary])], vec![("axis", 3.into())])?
+    };
+    if part < size {
+        let rest = along(cx, x, 3, part, size)?;
+        out = cx.call("concat", vec![Value::Tuple(vec![out, rest])], vec![("axis", 3.into())])?;
+    }
+    Ok(out)
 }
 
 /// Pairs of elements of each head turned by the angle of their position.
@@ -307,37 +390,7 @@ fn rotary_embedding(cx: &mut OpCx<'_>) -> Outputs {
         }
         *cache = cx.call("expand_dims", vec![cache.clone()], vec![("axis", axes_attr(&[head_axis]))])?;
     }
-    let half = part / 2;
-    let turned = if part == size { x.clone() } else { along(cx, &x, 3, 0, part)? };
-    let (a, b) = if interleaved {
-        let mut pairs = dims.clone();
-        pairs[3] = PrimExpr::i64(half);
-        pairs.push(PrimExpr::i64(2));
-        let x = cx.reshape(&turned, pairs)?;
-        let pick = |cx: &mut OpCx<'_>, i: i64| {
-            let one = along(cx, &x, 4, i, i + 1)?;
-            cx.call("squeeze", vec![one], vec![("axis", vec![4].into())])
-        };
-        (pick(cx, 0)?, pick(cx, 1)?)
-    } else {
-        (along(cx, &turned, 3, 0, half)?, along(cx, &turned, 3, half, part)?)
-    };
-    let mut product = |x: &Value, y: &Value| cx.apply("multiply", &[x, y]);
-    let (ca, sb, sa, cb) = (product(&cos, &a)?, product(&sin, &b)?, product(&sin, &a)?, product(&cos, &b)?);
-    let real = cx.apply("subtract", &[&ca, &sb])?;
-    let imaginary = cx.apply("add", &[&sa, &cb])?;
-    let mut out = if interleaved {
-        let both = cx.call("stack", vec![Value::Tuple(vec![real, imaginary])], vec![("axis", 4.into())])?;
-        let mut joined = dims.clone();
-        joined[3] = PrimExpr::i64(part);
-        cx.reshape(&both, joined)?
-    } else {
-        cx.call("concat", vec![Value::Tuple(vec![real, imaginary])], vec![("axis", 3.into())])?
-    };
-    if part < size {
-        let rest = along(cx, &x, 3, part, size)?;
-        out = cx.call("concat", vec![Value::Tuple(vec![out, rest])], vec![("axis", 3.into())])?;
-    }
+    let mut out = rotated(cx, &x, [cos, sin], part, interleaved)?;
     if whole.len() == 3 {
         out = cx.reshape(&out, whole)?;
     }

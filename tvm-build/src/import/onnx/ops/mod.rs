@@ -11,6 +11,7 @@ mod index;
 mod ints;
 mod loss;
 mod matmul;
+mod microsoft;
 mod norm;
 mod pool;
 mod quantize;
@@ -39,7 +40,7 @@ pub(super) type Converter = fn(&mut OpCx<'_>) -> Outputs;
 /// the same operator takes over from its version on.
 pub(super) type Row = (&'static str, i64, Converter);
 
-/// The families.
+/// The families of the standard's own operators.
 static FILES: &[&[Row]] = &[
     attention::ROWS,
     binary::ROWS,
@@ -64,6 +65,9 @@ static FILES: &[&[Row]] = &[
     unary::ROWS,
 ];
 
+/// The operator sets: domain, families, newest version.
+static SETS: &[(&str, &[&[Row]], i64)] = &[("", FILES, NEWEST_OPSET), ("com.microsoft", microsoft::FILES, 1)];
+
 /// What the table has for a node.
 pub(super) enum Found {
     /// A converter.
@@ -78,13 +82,14 @@ pub(super) fn find(op: &OpName, opset: Option<i64>) -> Found {
         let domain = if op.domain.is_empty() { "ai.onnx" } else { &op.domain };
         return Found::Nothing(format!("the model imports no operator set '{domain}'"));
     };
-    if !op.domain.is_empty() {
+    let Some((domain, files, newest)) = SETS.iter().find(|set| set.0 == op.domain) else {
         return Found::Nothing(format!("no operators of the set '{}' are supported", op.domain));
+    };
+    if opset > *newest {
+        let name = if domain.is_empty() { String::new() } else { format!(" of '{domain}'") };
+        return Found::Nothing(format!("operator set {opset}{name} is newer than {newest}, the newest supported"));
     }
-    if opset > NEWEST_OPSET {
-        return Found::Nothing(format!("operator set {opset} is newer than {NEWEST_OPSET}, the newest supported"));
-    }
-    let rows = FILES.iter().flat_map(|rows| rows.iter()).filter(|row| row.0 == op.op_type);
+    let rows = files.iter().flat_map(|rows| rows.iter()).filter(|row| row.0 == op.op_type);
     match rows.clone().filter(|row| row.1 <= opset).max_by_key(|row| row.1) {
         Some(row) => Found::Converter(row.2),
         None => Found::Nothing(match rows.map(|row| row.1).min() {
@@ -101,12 +106,23 @@ mod tests {
     #[test]
     fn rows_are_sorted_within_a_file_and_unique() {
         let mut all = Vec::new();
-        for rows in FILES {
-            assert!(rows.windows(2).all(|w| (w[0].0, w[0].1) < (w[1].0, w[1].1)), "{:?}", rows[0].0);
-            all.extend(rows.iter().map(|row| (row.0, row.1)));
+        for (domain, files, _) in SETS {
+            for rows in *files {
+                assert!(rows.windows(2).all(|w| (w[0].0, w[0].1) < (w[1].0, w[1].1)), "{:?}", rows[0].0);
+                all.extend(rows.iter().map(|row| (domain, row.0, row.1)));
+            }
         }
         all.sort_unstable();
         assert!(all.windows(2).all(|w| w[0] != w[1]));
+    }
+
+    #[test]
+    fn the_documentation_names_the_operators_of_microsoft() {
+        let mut names: Vec<&str> = microsoft::FILES.iter().flat_map(|rows| rows.iter()).map(|row| row.0).collect();
+        names.sort_unstable();
+        let text = include_str!("../microsoft.md").replace('\n', " ");
+        let (_, list) = text.trim().trim_end_matches('.').split_once(": ").unwrap();
+        assert_eq!(list.split(", ").collect::<Vec<_>>(), names);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use tvm_ir::dtype::DType;
 use tvm_ir::prim::{BinOp, PrimExpr};
 use tvm_ir::relax::Leaf;
 
+use super::microsoft::simplified_layer_norm;
 use super::{Row, ints};
 use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
 use crate::import::onnx::emit::Fail;
@@ -25,6 +26,7 @@ pub(super) static ROWS: &[Row] = &[
     ("LpNormalization", 1, lp_norm),
     ("MeanVarianceNormalization", 9, mean_variance_norm),
     ("RMSNormalization", 23, rms_norm),
+    ("SimplifiedLayerNormalization", 1, simplified_layer_norm),
     ("Softmax", 1, |cx| softmax_flat(cx, "nn.softmax")),
     ("Softmax", 13, |cx| softmax(cx, "nn.softmax")),
 ];
@@ -73,13 +75,6 @@ fn softmax_flat(cx: &mut OpCx<'_>, op: &str) -> Outputs {
     flattened(cx, |cx, x, axis| cx.call(op, vec![x.clone()], vec![("axis", axis.into())]))
 }
 
-fn astype(cx: &mut OpCx<'_>, value: &Value, to: DType) -> Result<Value, Fail> {
-    if cx.dtype(value, "an input")? == to {
-        return Ok(value.clone());
-    }
-    cx.call("astype", vec![value.clone()], vec![("dtype", AttrValue::DType(to))])
-}
-
 /// The type a normalization computes in: `stash_type`, float32 unless it says otherwise; wider data stays as it is.
 fn compute_type(cx: &mut OpCx<'_>, data: DType) -> Result<DType, Fail> {
     match cx.node.int_or("stash_type", 1)? {
@@ -118,7 +113,7 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
         compute = if dtype.bits > compute.bits { dtype } else { compute };
     }
     let kept = [cx.dtype(&args[3], "input_mean")?, cx.dtype(&args[4], "input_var")?];
-    let args = args.iter().map(|a| astype(cx, a, compute)).collect::<Result<Vec<_>, _>>()?;
+    let args = args.iter().map(|a| cx.astype(a, compute)).collect::<Result<Vec<_>, _>>()?;
     if training {
         return batch_norm_training(cx, &args, epsilon, momentum, (data_type, kept));
     }
@@ -131,7 +126,7 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
     let all = cx.call("nn.batch_norm", args, attrs)?;
     let out = cx.emitter.fields(&all)?;
     let out = out.first().ok_or("R.nn.batch_norm gave no result")?;
-    Ok(vec![astype(cx, out, data_type)?])
+    Ok(vec![cx.astype(out, data_type)?])
 }
 
 /// With the mean and variance of the batch, which move those given.
@@ -149,14 +144,14 @@ fn batch_norm_training(
     let attrs = vec![("axis", axes_attr(&axes)), ("keepdims", true.into())];
     let variance = cx.call("variance", vec![x.clone()], attrs)?;
     let out = affine(cx, out, scale, bias, rank)?;
-    let mut outputs = vec![astype(cx, &out, data_type)?];
+    let mut outputs = vec![cx.astype(&out, data_type)?];
     let dtype = cx.dtype(x, "X")?;
     let (old_part, new_part) = (cx.scalar(momentum, dtype)?, cx.scalar(1.0 - momentum, dtype)?);
     for ((old, new), to) in moving.iter().zip([mean, variance]).zip(kept) {
         let new = cx.call("squeeze", vec![new], vec![("axis", axes_attr(&axes))])?;
         let (old, new) = (cx.apply("multiply", &[old, &old_part])?, cx.apply("multiply", &[&new, &new_part])?);
         let moved = cx.apply("add", &[&old, &new])?;
-        outputs.push(astype(cx, &moved, to)?);
+        outputs.push(cx.astype(&moved, to)?);
     }
     Ok(outputs)
 }
@@ -210,9 +205,9 @@ fn layer_norm(cx: &mut OpCx<'_>) -> Outputs {
     let axis = cx.axis(axis, dims.len())?;
     let data_type = cx.dtype(&x, "X")?;
     let compute = compute_type(cx, data_type)?;
-    let x = astype(cx, &x, compute)?;
+    let x = cx.astype(&x, compute)?;
     let parameter = |cx: &mut OpCx<'_>, value: Value| -> Result<Value, Fail> {
-        let value = astype(cx, &value, compute)?;
+        let value = cx.astype(&value, compute)?;
         let inner = dims[axis..].to_vec();
         if cx.dims(&value, "a parameter")? == inner {
             return Ok(value);
@@ -225,7 +220,7 @@ fn layer_norm(cx: &mut OpCx<'_>) -> Outputs {
     let axes: Vec<usize> = (axis..dims.len()).collect();
     let attrs = vec![("axes", axes_attr(&axes)), ("epsilon", epsilon.into())];
     let out = cx.call("nn.layer_norm", vec![x.clone(), gamma, beta], attrs)?;
-    let mut outputs = vec![astype(cx, &out, data_type)?];
+    let mut outputs = vec![cx.astype(&out, data_type)?];
     if cx.output_count() > 1 {
         let [_, mean, deviation] = standardized(cx, &x, &axes, epsilon)?;
         let one = cx.scalar(1.0, compute)?;
@@ -274,7 +269,7 @@ fn normalize_groups(cx: &mut OpCx<'_>, x: Value, scale: Value, bias: Value) -> O
     let epsilon = epsilon(cx)?;
     let data_type = cx.dtype(&x, "X")?;
     let compute = compute_type(cx, data_type)?;
-    let (x, scale, bias) = (astype(cx, &x, compute)?, astype(cx, &scale, compute)?, astype(cx, &bias, compute)?);
+    let (x, scale, bias) = (cx.astype(&x, compute)?, cx.astype(&scale, compute)?, cx.astype(&bias, compute)?);
     let axes: Vec<usize> = (2..dims.len()).collect();
     let attrs = vec![
         ("num_groups", AttrValue::Int(groups)),
@@ -283,7 +278,7 @@ fn normalize_groups(cx: &mut OpCx<'_>, x: Value, scale: Value, bias: Value) -> O
         ("epsilon", epsilon.into()),
     ];
     let out = cx.call("nn.group_norm", vec![x, scale, bias], attrs)?;
-    Ok(vec![astype(cx, &out, data_type)?])
+    Ok(vec![cx.astype(&out, data_type)?])
 }
 
 fn rms_norm(cx: &mut OpCx<'_>) -> Outputs {
@@ -294,14 +289,14 @@ fn rms_norm(cx: &mut OpCx<'_>) -> Outputs {
     let axis = cx.axis(axis, dims.len())?;
     let data_type = cx.dtype(&x, "X")?;
     let compute = compute_type(cx, data_type)?;
-    let (x, mut scale) = (astype(cx, &x, compute)?, astype(cx, &scale, compute)?);
+    let (x, mut scale) = (cx.astype(&x, compute)?, cx.astype(&scale, compute)?);
     if cx.dims(&scale, "scale")? != dims[axis..] {
         scale = cx.call("broadcast_to", vec![scale, Value::shape(dims[axis..].to_vec())], vec![])?;
     }
     let axes: Vec<usize> = (axis..dims.len()).collect();
     let attrs = vec![("axes", axes_attr(&axes)), ("epsilon", epsilon.into())];
     let out = cx.call("nn.rms_norm", vec![x, scale], attrs)?;
-    Ok(vec![astype(cx, &out, data_type)?])
+    Ok(vec![cx.astype(&out, data_type)?])
 }
 
 /// A row of zeros stays zero.

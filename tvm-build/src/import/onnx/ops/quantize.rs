@@ -23,13 +23,6 @@ pub(super) static ROWS: &[Row] = &[
     ("QuantizeLinear", 10, quantize),
 ];
 
-fn astype(cx: &mut OpCx<'_>, value: &Value, to: DType) -> Result<Value, Fail> {
-    if cx.dtype(value, "an input")? == to {
-        return Ok(value.clone());
-    }
-    cx.call("astype", vec![value.clone()], vec![("dtype", AttrValue::DType(to))])
-}
-
 /// A scale or zero point in a shape that broadcasts to data of shape `dims`: one number, one for each place along
 /// `axis`, or one for each block of `block` places along it.
 fn spread(cx: &mut OpCx<'_>, value: &Value, dims: &[PrimExpr], axis: i64, block: i64) -> Result<Value, Fail> {
@@ -62,15 +55,15 @@ fn spread(cx: &mut OpCx<'_>, value: &Value, dims: &[PrimExpr], axis: i64, block:
 }
 
 /// `value - zero`, in 32-bit integers, without a zero point `value` alone.
-fn centered(cx: &mut OpCx<'_>, value: &Value, zero: Option<Value>) -> Result<Value, Fail> {
-    let wide = astype(cx, value, DType::I32)?;
+pub(super) fn centered(cx: &mut OpCx<'_>, value: &Value, zero: Option<Value>) -> Result<Value, Fail> {
+    let wide = cx.astype(value, DType::I32)?;
     let Some(zero) = zero else { return Ok(wide) };
-    let zero = astype(cx, &zero, DType::I32)?;
+    let zero = cx.astype(&zero, DType::I32)?;
     cx.apply("subtract", &[&wide, &zero])
 }
 
 /// `x / scale + zero`, rounded half to even and brought into the range of `to`.
-fn to_quantized(
+pub(super) fn to_quantized(
     cx: &mut OpCx<'_>,
     ratio: &Value,
     zero: Option<&Value>,
@@ -78,7 +71,7 @@ fn to_quantized(
     saturate: bool,
 ) -> Result<Value, Fail> {
     if to.is_float() {
-        return if saturate { astype(cx, ratio, to) } else { cast::unsaturated(cx, ratio, to) };
+        return if saturate { cx.astype(ratio, to) } else { cast::unsaturated(cx, ratio, to) };
     }
     let (Some(low), Some(high)) = (to.min_int(), to.max_int()) else {
         return Err(format!("quantized values cannot be {to}").into());
@@ -86,14 +79,14 @@ fn to_quantized(
     // 16-bit floats do not hold every integer of 16 bits.
     let compute = if cx.dtype(ratio, "the ratio")? == DType::F64 { DType::F64 } else { DType::F32 };
     let mut value = cx.apply("round", &[ratio])?;
-    value = astype(cx, &value, compute)?;
+    value = cx.astype(&value, compute)?;
     if let Some(zero) = zero {
-        let zero = astype(cx, zero, compute)?;
+        let zero = cx.astype(zero, compute)?;
         value = cx.apply("add", &[&value, &zero])?;
     }
     let bound = |v: i64| Value::Leaf(Leaf::Prim(PrimExpr::number(compute, v as f64)));
     let value = cx.call("clip", vec![value, bound(low), bound(high)], vec![])?;
-    astype(cx, &value, to)
+    cx.astype(&value, to)
 }
 
 fn block_size(cx: &OpCx<'_>) -> Result<i64, Fail> {
@@ -101,7 +94,7 @@ fn block_size(cx: &OpCx<'_>) -> Result<i64, Fail> {
     if block < 0 { Err(format!("attribute 'block_size' cannot be {block}").into()) } else { Ok(block) }
 }
 
-fn quantize(cx: &mut OpCx<'_>) -> Outputs {
+pub(super) fn quantize(cx: &mut OpCx<'_>) -> Outputs {
     let (x, scale, zero) = (cx.input(0, "x")?, cx.input(1, "y_scale")?, cx.optional(2));
     let axis = cx.node.int_or("axis", 1)?;
     let block = block_size(cx)?;
@@ -125,12 +118,12 @@ fn quantize(cx: &mut OpCx<'_>) -> Outputs {
     let dims = cx.dims(&x, "x")?;
     let scale = spread(cx, &scale, &dims, axis, block)?;
     let zero = zero.map(|z| spread(cx, &z, &dims, axis, block)).transpose()?;
-    let (x, scale) = (astype(cx, &x, precision)?, astype(cx, &scale, precision)?);
+    let (x, scale) = (cx.astype(&x, precision)?, cx.astype(&scale, precision)?);
     let ratio = cx.apply("divide", &[&x, &scale])?;
     Ok(vec![to_quantized(cx, &ratio, zero.as_ref(), to, saturate)?])
 }
 
-fn dequantize(cx: &mut OpCx<'_>) -> Outputs {
+pub(super) fn dequantize(cx: &mut OpCx<'_>) -> Outputs {
     let (x, scale, zero) = (cx.input(0, "x")?, cx.input(1, "x_scale")?, cx.optional(2));
     let axis = cx.node.int_or("axis", 1)?;
     let block = block_size(cx)?;
@@ -140,42 +133,46 @@ fn dequantize(cx: &mut OpCx<'_>) -> Outputs {
     };
     let dims = cx.dims(&x, "x")?;
     let scale = spread(cx, &scale, &dims, axis, block)?;
-    let scale = astype(cx, &scale, to)?;
+    let scale = cx.astype(&scale, to)?;
     let zero = zero.map(|z| spread(cx, &z, &dims, axis, block)).transpose()?;
     let difference = if cx.dtype(&x, "x")?.is_integer() {
         centered(cx, &x, zero)?
     } else {
         // Floats of 8 bits have no zero point to speak of: it is 0.
-        let wide = astype(cx, &x, to)?;
+        let wide = cx.astype(&x, to)?;
         match zero {
             None => wide,
             Some(zero) => {
-                let zero = astype(cx, &zero, to)?;
+                let zero = cx.astype(&zero, to)?;
                 cx.apply("subtract", &[&wide, &zero])?
             }
         }
     };
-    let value = astype(cx, &difference, to)?;
+    let value = cx.astype(&difference, to)?;
     Ok(vec![cx.apply("multiply", &[&value, &scale])?])
 }
 
-/// To `uint8`, with the scale and zero point that the data asks for.
 fn dynamic_quantize(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "x")?;
-    let dtype = cx.dtype(&x, "x")?;
+    Ok(dynamically_quantized(cx, &x)?.to_vec())
+}
+
+/// To `uint8`, with the scale and zero point that the data asks for.
+pub(super) fn dynamically_quantized(cx: &mut OpCx<'_>, x: &Value) -> Result<[Value; 3], Fail> {
+    let dtype = cx.dtype(x, "x")?;
     let (zero, steps) = (cx.scalar(0.0, dtype)?, cx.scalar(255.0, dtype)?);
-    let top = cx.apply("max", &[&x])?;
+    let top = cx.apply("max", &[x])?;
     let top = cx.apply("maximum", &[&top, &zero])?;
-    let bottom = cx.apply("min", &[&x])?;
+    let bottom = cx.apply("min", &[x])?;
     let bottom = cx.apply("minimum", &[&bottom, &zero])?;
     let span = cx.apply("subtract", &[&top, &bottom])?;
     let scale = cx.apply("divide", &[&span, &steps])?;
     let offset = cx.apply("divide", &[&bottom, &scale])?;
     let offset = cx.apply("negative", &[&offset])?;
     let point = to_quantized(cx, &offset, None, DType::U8, true)?;
-    let ratio = cx.apply("divide", &[&x, &scale])?;
+    let ratio = cx.apply("divide", &[x, &scale])?;
     let y = to_quantized(cx, &ratio, Some(&point), DType::U8, true)?;
-    Ok(vec![y, scale, point])
+    Ok([y, scale, point])
 }
 
 /// A zero point of the left operand of a product: one a row.
@@ -236,10 +233,10 @@ fn conv_integer(cx: &mut OpCx<'_>) -> Outputs {
 
 /// `sums * (a * b / y)` quantized, with the scales as floats.
 fn rescaled(cx: &mut OpCx<'_>, sums: &Value, a: &Value, b: &Value, y: &Value, zero: &Value) -> Result<Value, Fail> {
-    let (a, b, y) = (astype(cx, a, DType::F32)?, astype(cx, b, DType::F32)?, astype(cx, y, DType::F32)?);
+    let (a, b, y) = (cx.astype(a, DType::F32)?, cx.astype(b, DType::F32)?, cx.astype(y, DType::F32)?);
     let factor = cx.apply("multiply", &[&a, &b])?;
     let factor = cx.apply("divide", &[&factor, &y])?;
-    let sums = astype(cx, sums, DType::F32)?;
+    let sums = cx.astype(sums, DType::F32)?;
     let ratio = cx.apply("multiply", &[&sums, &factor])?;
     let to = cx.dtype(zero, "y_zero_point")?;
     to_quantized(cx, &ratio, Some(zero), to, true)

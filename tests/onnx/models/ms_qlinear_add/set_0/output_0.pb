@@ -1,0 +1,1 @@
+By0JS<*ohLm0kstTE<J`Y0’Enhm
