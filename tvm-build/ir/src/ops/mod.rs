@@ -22,15 +22,19 @@ mod join;
 mod legalize;
 mod matmul;
 mod memory;
+mod nms;
+mod nonzero;
 mod norm;
 mod pad;
 mod permute;
 mod pool;
 mod pool_index;
+mod range;
 mod recurrent;
 mod reduce;
 mod reshape;
 mod row;
+mod run_time;
 mod scan;
 mod scatter;
 mod search;
@@ -42,6 +46,7 @@ mod spread;
 mod take;
 mod topi;
 mod unary;
+mod unique;
 mod view_extents;
 mod window;
 
@@ -74,11 +79,14 @@ static FILES: &[&[OpDef]] = &[
     join::OPS,
     matmul::OPS,
     memory::OPS,
+    nms::OPS,
+    nonzero::OPS,
     norm::OPS,
     pad::OPS,
     permute::OPS,
     pool::OPS,
     pool_index::OPS,
+    range::OPS,
     recurrent::OPS,
     reduce::OPS,
     reshape::OPS,
@@ -91,6 +99,7 @@ static FILES: &[&[OpDef]] = &[
     spread::OPS,
     take::OPS,
     unary::OPS,
+    unique::OPS,
     view_extents::OPS,
 ];
 

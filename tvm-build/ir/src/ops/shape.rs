@@ -8,21 +8,21 @@ use crate::relax::{ArgKind, Dims, InferCx, Lower, OpDef, Pattern, StructInfo};
 
 pub(super) static OPS: &[OpDef] = &[
     op(
-        "shape_of",
-        "the shape of a tensor",
-        &[tensor("input")],
-        &[],
-        |cx| Ok(StructInfo::Shape(cx.tensor(0)?.dims)),
-        Lower::Builtin("vm.builtin.shape_of"),
-        Pattern::Opaque,
-    ),
-    op(
         "at_most",
         "a shape, whose extents are at most those of another one: compared at run time, a bound for memory",
         &[arg("input", ArgKind::Shape), arg("most", ArgKind::Shape)],
         &[],
         infer_at_most,
         Lower::Builtin("vm.builtin.at_most"),
+        Pattern::Opaque,
+    ),
+    op(
+        "shape_of",
+        "the shape of a tensor",
+        &[tensor("input")],
+        &[],
+        |cx| Ok(StructInfo::Shape(cx.tensor(0)?.dims)),
+        Lower::Builtin("vm.builtin.shape_of"),
         Pattern::Opaque,
     ),
     op(

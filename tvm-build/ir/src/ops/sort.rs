@@ -110,7 +110,7 @@ fn infer_topk(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
 }
 
 /// `a < b`, where NaN is greater than every number.
-fn less(a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
+pub(super) fn less(a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
     let plain = a.clone().lt(b.clone());
     if !a.dtype().is_float() {
         return plain;

@@ -168,6 +168,13 @@ impl StructInfo {
         }
     }
 
+    /// The variables that stand alone as a dimension or value: what a parameter of this struct info tells.
+    pub fn told_vars(&self) -> BTreeSet<Var> {
+        let mut vars = BTreeSet::new();
+        self.visit_exprs(&mut |e| vars.extend(e.as_var().cloned()));
+        vars
+    }
+
     /// Calls `f` on every dimension and value.
     pub fn visit_exprs(&self, f: &mut dyn FnMut(&PrimExpr)) {
         let _ = self.map_exprs(&mut |e| {

@@ -28,6 +28,30 @@ impl Emitter {
         let value = tvm_ir::relax::Expr::MatchCast(leaf, info.clone());
         Ok(Value::Leaf(self.function.bindings().emit_as(hint, value, info).into()))
     }
+
+    /// A new symbolic variable for an extent.
+    pub(crate) fn fresh_extent(&mut self, name: &str) -> PrimExpr {
+        let var = Var::new(name, DType::I64);
+        self.function.bindings().analyzer.assume_nonnegative(&var);
+        var.expr()
+    }
+
+    /// New symbolic variables of these names for the elements of `extents`, a vector of `int64`. Each is at most what
+    /// `most` says, which is compared at run time and bounds the memory of what has such extents.
+    pub(crate) fn bounded_dims(
+        &mut self,
+        extents: &Value,
+        most: Vec<PrimExpr>,
+        names: &[&str],
+    ) -> Result<Vec<PrimExpr>, Fail> {
+        let shape = self.call("tensor_to_shape", vec![extents.clone()], vec![])?;
+        let bounded = self.call("at_most", vec![shape, Value::shape(most)], vec![])?;
+        let leaf = self.bind(&bounded)?;
+        let dims: Vec<PrimExpr> = names.iter().map(|name| self.fresh_extent(name)).collect();
+        self.function.set_span(self.span);
+        self.function.bindings().match_cast(leaf, StructInfo::Shape(Dims::Known(dims.clone())));
+        Ok(dims)
+    }
 }
 
 impl Converter<'_> {

@@ -6,13 +6,15 @@ use super::support::{
     is_primitive,
     partition::{Groups, Limits, Node, partition},
     prim_func,
+    symbolic::symbols_of,
 };
 use crate::pass::{Pass, PassCx};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::{Func, IRModule};
 use tvm_ir::name::{Name, NameSupply};
+use tvm_ir::prim::Var as PrimVar;
 use tvm_ir::relax::{
     AttrDef, AttrDefault, AttrKind, Binding, Block, Body, Expr, Function, Leaf, Pattern, Var, leaf_vars,
     map_expr_leaves,
@@ -60,6 +62,10 @@ fn run(module: &mut IRModule, cx: &PassCx<'_>) -> Result<(), Diags> {
 struct Graph {
     nodes: Vec<Node>,
     index: BTreeMap<Var, usize>,
+    /// The `match_cast` that defines a symbolic variable.
+    symbols: BTreeMap<PrimVar, usize>,
+    /// Symbolic variables that parameters tell.
+    told: BTreeSet<PrimVar>,
     /// Parameters from `num_input` on: weights.
     weights: Vec<Var>,
 }
@@ -68,7 +74,8 @@ impl Graph {
     fn of(module: &IRModule, f: &Function) -> Result<Graph, Diag> {
         let inputs = f.attrs.get("num_input").and_then(AttrValue::as_int).and_then(|n| usize::try_from(n).ok());
         let weights = inputs.map_or(Vec::new(), |n| f.params.iter().skip(n).cloned().collect());
-        let mut g = Graph { nodes: Vec::new(), index: BTreeMap::new(), weights };
+        let told = f.params.iter().flat_map(|p| p.info().told_vars()).collect();
+        let mut g = Graph { nodes: Vec::new(), index: BTreeMap::new(), symbols: BTreeMap::new(), told, weights };
         g.body(module, &f.body)?;
         Ok(g)
     }
@@ -90,9 +97,14 @@ impl Graph {
                 };
                 let pattern = self.pattern(module, b)?;
                 let node = self.nodes.len();
-                for used in leaf_vars(&b.value) {
-                    if let Some(n) = self.index.get(&used).and_then(|u| self.nodes.get_mut(*u)) {
+                for used in self.needed(b) {
+                    if let Some(n) = self.nodes.get_mut(used) {
                         n.outputs.push((node, pattern));
+                    }
+                }
+                if let Expr::MatchCast(_, info) = &b.value {
+                    for v in info.told_vars().difference(&self.told) {
+                        self.symbols.entry(v.clone()).or_insert(node);
                     }
                 }
                 self.nodes.push(Node { pattern, external, outputs: Vec::new() });
@@ -100,6 +112,16 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    /// The bindings whose values a binding uses, and those that define its symbolic variables.
+    fn needed(&self, b: &Binding) -> Vec<usize> {
+        let mut needed: Vec<usize> = leaf_vars(&b.value).iter().filter_map(|v| self.index.get(v).copied()).collect();
+        if !self.symbols.is_empty() {
+            needed.extend(symbols_of(b).0.iter().filter_map(|v| self.symbols.get(v).copied()));
+        }
+        needed.retain(|n| self.index.get(&b.var) != Some(n));
+        needed
     }
 
     fn pattern(&self, module: &IRModule, b: &Binding) -> Result<Pattern, Diag> {
@@ -186,11 +208,12 @@ impl Fuser<'_> {
         let mut deps: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for b in bindings {
             let Some(group) = group_of(&self.graph, &self.groups, &b.var) else { continue };
+            let needed = self.graph.needed(b).into_iter().map(|n| self.groups.root(n));
+            deps.entry(group).or_default().extend(needed.filter(|g| *g != group));
             for used in leaf_vars(&b.value) {
                 let Some(producer) = group_of(&self.graph, &self.groups, &used).filter(|p| *p != group) else {
                     continue;
                 };
-                deps.entry(group).or_default().push(producer);
                 if let Some(m) = members.get_mut(&producer).filter(|m| m.binds(&used)) {
                     m.output(&used);
                 }

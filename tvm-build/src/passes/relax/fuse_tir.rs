@@ -25,6 +25,8 @@ struct Fused {
     func: PrimFunc,
     /// For each output the argument it overwrites, or −1; empty when there is none.
     inplace: Vec<i64>,
+    /// For each scalar given whether it is a parameter: what the shape of a buffer tells is none.
+    scalars: Vec<bool>,
 }
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
@@ -67,6 +69,8 @@ fn call(fused: &BTreeMap<Name, Fused>, b: Binding) -> Result<rewrite::Step, Diag
             }
         }
     }
+    let mut kept = f.scalars.iter();
+    tir_vars.retain(|_| kept.next().copied().unwrap_or(true));
     let call =
         CallTir { func: gv.clone(), args: tensors, out: b.var.info().clone(), tir_vars, inplace: f.inplace.clone() };
     Ok(rewrite::Step::keep(Binding { value: Expr::CallTir(call), ..b }))
@@ -143,7 +147,11 @@ impl<'a> Builder<'a> {
             inplace.clear();
         }
         self.allocs.retain(|a| !outputs.contains(a));
-        let params = inputs.into_iter().chain(outputs).map(Param::Buffer);
+        let buffers: Vec<Buffer> = inputs.into_iter().chain(outputs).collect();
+        let told = |v: &PrimVar| buffers.iter().any(|b| b.shape.iter().any(|d| d.as_var() == Some(v)));
+        let kept: Vec<bool> = scalars.iter().map(|v| !told(v)).collect();
+        scalars.retain(|v| !told(v));
+        let params = buffers.into_iter().map(Param::Buffer);
         let params = params.chain(scalars.into_iter().map(Param::Scalar)).collect();
         let body = unique_block_names(Stmt::seq(self.bodies));
         let func = PrimFunc {
@@ -152,7 +160,7 @@ impl<'a> Builder<'a> {
             body: Stmt::Block(Box::new(Block::root(self.allocs, body))),
             span: f.span,
         };
-        Ok(Fused { func, inplace })
+        Ok(Fused { func, inplace, scalars: kept })
     }
 
     /// The storage scope in which the PrimFuncs called take each parameter.

@@ -1,5 +1,6 @@
 //! Properties of every row.
 
+mod data;
 mod dynamic;
 mod elementwise;
 mod eval;
@@ -109,7 +110,7 @@ fn every_row_infers_and_lowers_its_samples() {
         }
     }
     // Ops that give or take shapes and have tests of their own.
-    let shapes = ["at_most", "shape_of", "tensor_to_shape"];
+    let shapes = ["at_most", "nonzero", "shape_of", "tensor_to_shape", "unique"];
     for d in all().filter(|d| !shapes.contains(&d.name)) {
         assert!(samples.iter().any(|(c, ..)| c.op.name() == d.name), "no sample of {}", d.name);
     }

@@ -160,6 +160,10 @@ fn match_cast_defines_symbols() {
     let y = f.bindings().match_cast(x, StructInfo::tensor(vec![n.expr()], DType::F32));
     let z = f.call("nn.relu", vec![y], &[]).unwrap();
     let mut func = f.finish_public("main", z).unwrap();
+    // The builder declares what parameters tell of it: the rank.
+    let rank = crate::relax::TensorInfo { dims: crate::relax::Dims::Rank(1), dtype: Some(DType::F32) };
+    assert_eq!((&func.ret, errors(func.clone()).as_str()), (&StructInfo::Tensor(rank), ""));
+    func.ret = StructInfo::tensor(vec![n.expr()], DType::F32);
     expect(func.clone(), "`n` of what is returned is not defined");
     func.ret = StructInfo::Tensor(unknown);
     assert_eq!(errors(func), "");

@@ -144,14 +144,25 @@ fn eye_like(cx: &mut OpCx<'_>) -> Outputs {
 }
 
 /// A number that is known now, as an argument.
-fn number(cx: &OpCx<'_>, value: &Value, role: &str) -> Result<PrimExpr, Fail> {
-    let dtype = cx.dtype(value, role)?;
-    let known = match (value.known_ints().as_deref(), value.as_const().and_then(numbers_of).as_deref()) {
+fn number(cx: &OpCx<'_>, value: &Value, role: &str) -> Option<PrimExpr> {
+    let dtype = cx.dtype(value, role).ok()?;
+    match (value.known_ints().as_deref(), value.as_const().and_then(numbers_of).as_deref()) {
         (Some([value]), _) => Some(value.cast(dtype)),
         (_, Some([number])) => Some(PrimExpr::number(dtype, *number)),
         _ => None,
-    };
-    known.ok_or_else(|| format!("{role} must be one number that is known when the model is imported").into())
+    }
+}
+
+/// Three tensors of one number.
+fn range_at_run_time(cx: &mut OpCx<'_>, limits: [Value; 3]) -> Outputs {
+    let mut scalars = Vec::new();
+    for v in limits {
+        scalars.push(cx.reshape(&v, Vec::new())?);
+    }
+    let extent = cx.call("range_extent", scalars.clone(), vec![])?;
+    let n = cx.run_time_dims(&extent, 1)?;
+    let [start, _, delta] = <[Value; 3]>::try_from(scalars).map_err(|_| "there are no three limits")?;
+    Ok(vec![cx.call("dynamic_arange", vec![start, delta, Value::shape(n)], vec![])?])
 }
 
 fn range(cx: &mut OpCx<'_>) -> Outputs {
@@ -159,8 +170,10 @@ fn range(cx: &mut OpCx<'_>) -> Outputs {
     // The type that floats of 16 bits are computed in.
     cx.node.int("stash_type")?;
     let to = cx.dtype(&start, "start")?;
-    let (start, limit) = (number(cx, &start, "start")?, number(cx, &limit, "limit")?);
-    let delta = number(cx, &delta, "delta")?;
+    let known = [(&start, "start"), (&limit, "limit"), (&delta, "delta")].map(|(v, role)| number(cx, v, role));
+    let [Some(start), Some(limit), Some(delta)] = known else {
+        return range_at_run_time(cx, [start, limit, delta]);
+    };
     if delta.as_int() == Some(0) || delta.as_float() == Some(0.0) {
         return Err("delta is 0".into());
     }

@@ -7,6 +7,7 @@ use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::Leaf;
 
 use super::Row;
+use super::select::first;
 use super::slice::along;
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
@@ -20,6 +21,7 @@ pub(super) static ROWS: &[Row] = &[
     ("OneHot", 9, one_hot),
     ("ScatterElements", 11, scatter_elements),
     ("ScatterND", 11, scatter_nd),
+    ("TopK", 1, top_k_1),
     ("TopK", 10, top_k),
     ("Where", 9, where_),
 ];
@@ -187,17 +189,54 @@ fn one_hot(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![cx.apply("where", &[&here, &on, &off])?])
 }
 
+fn top_k_1(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let k = cx.node.int("k")?.ok_or("attribute 'k' is missing")?;
+    top(cx, x, Some(k), true)
+}
+
 fn top_k(cx: &mut OpCx<'_>) -> Outputs {
     let (x, k) = (cx.input(0, "X")?, cx.input(1, "K")?);
-    let [k] = cx.fixed_ints(&k, "K")?[..] else { return Err("K must be one integer".into()) };
-    let axis = cx.node.int_or("axis", -1)?;
     let largest = cx.node.flag_or("largest", true)?;
     // Sorted results are right when any order will do.
     cx.node.flag_or("sorted", true)?;
+    if let Some([k]) = k.fixed_ints().as_deref() {
+        return top(cx, x, Some(*k), largest);
+    }
+    // All in order, of which the first are taken.
+    let axis = cx.node.int_or("axis", -1)?;
+    let dims = cx.dims(&x, "X")?;
+    let at = cx.axis(axis, dims.len())?;
+    let k = match k.known_ints() {
+        Some(values) if values.len() == 1 => values,
+        Some(_) => return Err("K must be one integer".into()),
+        None => {
+            let k = cx.reshape(&k, vec![PrimExpr::i64(1)])?;
+            cx.emitter.bounded_dims(&k, vec![dims[at].clone()], &["k"])?
+        }
+    };
+    let all = top(cx, x, None, largest)?;
+    all.iter().map(|sorted| first(cx, sorted, i64::try_from(at).unwrap_or(i64::MAX), k.clone())).collect()
+}
+
+/// Values and indices; all of them without `k`.
+fn top(cx: &mut OpCx<'_>, x: Value, k: Option<i64>, largest: bool) -> Outputs {
+    if let Some(k @ ..=0) = k {
+        // R.topk means all by that.
+        let dims = cx.dims(&x, "X")?;
+        let at = cx.axis(cx.node.int_or("axis", -1)?, dims.len())?;
+        if k < 0 {
+            return Err(format!("K cannot be {k}").into());
+        }
+        let all = top(cx, x, None, largest)?;
+        let none = vec![PrimExpr::i64(0)];
+        return all.iter().map(|x| first(cx, x, i64::try_from(at).unwrap_or(i64::MAX), none.clone())).collect();
+    }
+    let axis = cx.node.int_or("axis", -1)?;
     let rank = cx.rank(&x, "X")?;
     cx.axis(axis, rank)?;
     let attrs = vec![
-        ("k", k.into()),
+        ("k", k.unwrap_or(0).into()),
         ("axis", axis.into()),
         ("ret_type", "both".into()),
         ("largest", largest.into()),

@@ -19,6 +19,7 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod sampling;
+mod select;
 mod shape;
 mod slice;
 mod spatial;
@@ -58,6 +59,7 @@ static FILES: &[&[Row]] = &[
     recurrent::ROWS,
     reduce::ROWS,
     resize::ROWS,
+    select::ROWS,
     shape::ROWS,
     slice::ROWS,
     spatial::ROWS,

@@ -134,6 +134,13 @@ pub(crate) fn free_symbolic(f: &Function) -> Vec<Var> {
     c.used.into_iter().filter(|v| !c.defined.contains(v)).collect()
 }
 
+/// The symbolic variables that a binding uses, and those that it can define.
+pub(crate) fn symbols_of(b: &Binding) -> (BTreeSet<Var>, Vec<Var>) {
+    let mut c = Collector::default();
+    c.binding(b);
+    (c.seen, c.defined)
+}
+
 #[derive(Default)]
 struct Collector {
     defined: Vec<Var>,
@@ -163,46 +170,48 @@ impl Collector {
     }
 
     fn body(&mut self, b: &Body) {
-        for binding in b.bindings() {
-            match &binding.value {
-                Expr::If(i) => {
-                    self.leaf(&i.cond);
-                    self.body(&i.then);
-                    self.body(&i.otherwise);
-                }
-                Expr::Function(f) => {
-                    for p in &f.params {
-                        definable(p.info(), &mut self.defined);
-                    }
-                    self.body(&f.body);
-                }
-                other => {
-                    tvm_ir::relax::visit_leaves(other, &mut |l| self.leaf(l));
-                    match other {
-                        Expr::CallTir(c) => {
-                            self.info(&c.out);
-                            c.tir_vars.iter().for_each(|e| self.prim(e));
-                        }
-                        Expr::CallDps { out, .. } => self.info(out),
-                        Expr::CallPacked { ret, .. } => self.info(ret),
-                        Expr::Loop(l) => {
-                            self.defined.extend(l.defines().cloned());
-                            l.out.iter().for_each(|info| self.info(info));
-                        }
-                        Expr::MatchCast(_, info) => {
-                            definable(info, &mut self.defined);
-                            self.info(info);
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            self.info(binding.var.info());
-        }
+        b.bindings().for_each(|b| self.binding(b));
         let _ = b.result.map(&mut |l| {
             self.leaf(l);
             l.clone()
         });
+    }
+
+    fn binding(&mut self, binding: &Binding) {
+        match &binding.value {
+            Expr::If(i) => {
+                self.leaf(&i.cond);
+                self.body(&i.then);
+                self.body(&i.otherwise);
+            }
+            Expr::Function(f) => {
+                for p in &f.params {
+                    definable(p.info(), &mut self.defined);
+                }
+                self.body(&f.body);
+            }
+            other => {
+                tvm_ir::relax::visit_leaves(other, &mut |l| self.leaf(l));
+                match other {
+                    Expr::CallTir(c) => {
+                        self.info(&c.out);
+                        c.tir_vars.iter().for_each(|e| self.prim(e));
+                    }
+                    Expr::CallDps { out, .. } => self.info(out),
+                    Expr::CallPacked { ret, .. } => self.info(ret),
+                    Expr::Loop(l) => {
+                        self.defined.extend(l.defines().cloned());
+                        l.out.iter().for_each(|info| self.info(info));
+                    }
+                    Expr::MatchCast(_, info) => {
+                        definable(info, &mut self.defined);
+                        self.info(info);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.info(binding.var.info());
     }
 }
 
