@@ -9,6 +9,7 @@ mod attention;
 mod batch_norm;
 mod binary;
 mod check;
+mod checked_index;
 mod collapse;
 mod conv;
 mod conv_transpose;
@@ -67,6 +68,7 @@ static FILES: &[&[OpDef]] = &[
     attention::OPS,
     batch_norm::OPS,
     binary::OPS,
+    checked_index::OPS,
     collapse::OPS,
     conv::OPS,
     conv_transpose::OPS,

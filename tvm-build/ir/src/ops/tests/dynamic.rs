@@ -22,6 +22,7 @@ pub(super) fn samples(add: &mut Add<'_>) {
         add("collapse_to", vec![x(), shape(&[1, 4])], &attrs, &[1, 4], F);
     }
     add("collapse_to", vec![of("x", &[2, 0], F), shape(&[2, 1])], &[], &[2, 1], F);
+    add("checked_index", vec![of("i", &[2, 3], DType::I32), of("n", &[3], I)], &[], &[2, 3], DType::I32);
     for name in ["dynamic_cumsum", "dynamic_cumprod"] {
         let axis = || of("axis", &[], I);
         add(name, vec![x(), axis()], &[], &[3, 4], F);
@@ -188,6 +189,32 @@ fn an_axis_out_of_range() {
 #[should_panic(expected = "a step is 0")]
 fn a_step_of_zero() {
     vectors("slice_ranges", &[&[2], &[0], &[1], &[0], &[0]], &[]);
+}
+
+fn checked(at: &[i64], n: i64) -> Vec<i64> {
+    let c = call("checked_index", vec![index("i", at.len() as i64), of("n", &[], I)], &[]);
+    list(&eval(&c, &[vector(at), Array { shape: vec![], data: vec![n as f64] }]))
+}
+
+#[test]
+fn indices_from_either_end() {
+    assert_eq!(checked(&[0, -1, 4, -5], 5), [0, 4, 4, 0]);
+    assert!(checked(&[], 0).is_empty());
+    let pairs = call("checked_index", vec![of("i", &[2, 2], I), index("n", 2)], &[]);
+    let at = Array { shape: vec![2, 2], data: vec![-1.0, -1.0, 1.0, 6.0] };
+    assert_eq!(list(&eval(&pairs, &[at, vector(&[2, 7])])), [1, 6, 1, 6]);
+}
+
+#[test]
+#[should_panic(expected = "an index is out of range")]
+fn an_index_past_the_end() {
+    checked(&[0, 5], 5);
+}
+
+#[test]
+#[should_panic(expected = "an index is out of range")]
+fn an_index_before_the_start() {
+    checked(&[-6], 5);
 }
 
 #[test]

@@ -26,8 +26,8 @@ pub(super) static ROWS: &[Row] = &[
     ("Where", 9, where_),
 ];
 
-/// Indices that count from the start. Constant ones are checked against `extent` and rewritten; others are where
-/// they are below zero moved by `extent` when the model runs.
+/// Indices that count from the start. Constant ones are checked against `extent` and rewritten; others are checked and
+/// rewritten when the model runs.
 fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Result<Value, Fail> {
     let dtype = cx.dtype(&indices, "the indices")?;
     if !dtype.is_integer() {
@@ -47,19 +47,10 @@ fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Resul
         let constant = Constant::new(dtype, constant.shape().to_vec(), Bytes::new(bytes));
         return Ok(constant.map_err(|_| "the indices are malformed")?.into());
     }
-    if dtype.is_uint() {
-        return Ok(indices);
-    }
-    let mut extent = cx.emitter.materialize(std::slice::from_ref(extent), true)?;
-    if dtype != DType::I64 {
-        extent = cx.call("astype", vec![extent], vec![("dtype", AttrValue::DType(dtype))])?;
-    }
-    let zero = cx.scalar(0.0, dtype)?;
-    let negative = cx.apply("less", &[&indices, &zero])?;
-    let moved = cx.apply("add", &[&indices, &extent])?;
-    let moved = cx.apply("where", &[&negative, &moved, &indices])?;
-    cx.emitter.normalize(&moved)?;
-    Ok(moved)
+    let extent = cx.emitter.materialize(std::slice::from_ref(extent), true)?;
+    let checked = cx.apply("checked_index", &[&indices, &extent])?;
+    cx.emitter.normalize(&checked)?;
+    Ok(checked)
 }
 
 fn gather(cx: &mut OpCx<'_>) -> Outputs {
@@ -80,19 +71,20 @@ fn gather_elements(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![cx.call("gather_elements", vec![data, indices], vec![("axis", axis.into())])?])
 }
 
-/// The last axis of the indices holds coordinates, each with its own extent; they are moved when the model runs.
+/// The last axis of the indices holds coordinates, each with its own extent; they are checked when the model runs.
 fn coordinates(cx: &mut OpCx<'_>, indices: Value, extents: &[PrimExpr]) -> Result<Value, Fail> {
-    if indices.as_const().and_then(ints_of).is_some_and(|values| values.iter().all(|&v| v >= 0)) {
-        return Ok(indices);
-    }
     let dims = cx.dims(&indices, "the indices")?;
     let depth = dims.last().and_then(PrimExpr::as_int).and_then(|n| usize::try_from(n).ok());
     let extents = depth.and_then(|n| extents.get(..n)).ok_or("the indices have more coordinates than the data axes")?;
+    let fixed: Option<Vec<i64>> = extents.iter().map(PrimExpr::as_int).collect();
+    if let (Some(values), Some(fixed)) = (indices.as_const().and_then(ints_of), fixed) {
+        let inside = |(v, n): (&i64, &i64)| (0..*n).contains(v);
+        if values.iter().zip(fixed.iter().cycle()).all(inside) {
+            return Ok(indices);
+        }
+    }
     let extents = cx.emitter.materialize(extents, false)?;
-    let zero = cx.scalar(0.0, DType::I64)?;
-    let negative = cx.apply("less", &[&indices, &zero])?;
-    let moved = cx.apply("add", &[&indices, &extents])?;
-    cx.apply("where", &[&negative, &moved, &indices])
+    cx.apply("checked_index", &[&indices, &extents])
 }
 
 fn gather_nd(cx: &mut OpCx<'_>) -> Outputs {

@@ -31,17 +31,11 @@ fn constant_indices_count_from_the_start() {
     assert_eq!(one(13, "2, 3", vec![list("i", &[0, -1])], gather()), ["gv = take(x, int64[2])"]);
     let error = import(&model(13, "2, 3", vec![list("i", &[7])], vec![gather()])).unwrap_err();
     assert!(error.contains("Gather: index 7 is out of range for an axis of 3"), "{error}");
-    // When the model runs, indices below zero are moved by the extent.
+    // When the model runs, indices are checked, and those below zero moved by the extent.
     let nodes = vec![node("Cast", &["x"], &["i"]).int("to", 7), node("Gather", &["w", "i"], &["y"])];
     assert_eq!(
         bindings(&model(13, "2", vec![weight("w", &[5])], nodes)),
-        [
-            "lv = astype(x)",
-            "lv1 = less(lv, int64[])",
-            "lv2 = add(lv, int64[])",
-            "lv3 = where(lv1, lv2, lv)",
-            "gv = take(float32[5], lv3)"
-        ]
+        ["lv = astype(x)", "lv1 = checked_index(lv, int64[])", "gv = take(float32[5], lv1)"]
     );
 }
 
