@@ -15,14 +15,17 @@ mod conv;
 mod conv_transpose;
 mod create;
 mod cx;
+mod deformable;
 mod dynamic;
 mod elementwise;
 mod extents;
 mod image;
 mod join;
 mod legalize;
+mod linalg;
 mod matmul;
 mod memory;
+mod ngram;
 mod nms;
 mod nonzero;
 mod norm;
@@ -41,6 +44,7 @@ mod scatter;
 mod search;
 mod shape;
 mod show;
+mod signal;
 mod slice;
 mod sort;
 mod spread;
@@ -74,13 +78,16 @@ static FILES: &[&[OpDef]] = &[
     conv_transpose::OPS,
     create::FILLS,
     create::OPS,
+    deformable::OPS,
     dynamic::OPS,
     elementwise::OPS,
     extents::OPS,
     image::OPS,
     join::OPS,
+    linalg::OPS,
     matmul::OPS,
     memory::OPS,
+    ngram::OPS,
     nms::OPS,
     nonzero::OPS,
     norm::OPS,
@@ -96,6 +103,7 @@ static FILES: &[&[OpDef]] = &[
     scatter::OPS,
     search::OPS,
     shape::OPS,
+    signal::OPS,
     slice::OPS,
     sort::OPS,
     spread::OPS,

@@ -7,6 +7,7 @@ mod eval;
 mod indexing;
 mod neural;
 mod samples;
+mod signal;
 mod symbolic;
 mod verified;
 

@@ -55,6 +55,7 @@ pub(super) fn samples() -> Vec<(Call, Vec<i64>, DType)> {
     transposed(&mut add);
     super::data::samples(&mut add);
     super::dynamic::samples(&mut add);
+    super::signal::samples(&mut add);
     let shape = Leaf::Shape(vec![crate::prim::PrimExpr::i64(2)]);
     let args = vec![shape, Leaf::DType(F), Leaf::Prim(crate::prim::PrimExpr::i64(0)), Leaf::Str("global".into())];
     add("builtin.alloc_tensor", args, &[], &[2], F);

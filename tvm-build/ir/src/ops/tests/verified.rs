@@ -16,6 +16,7 @@ const RELATED: &[&str] = &[
     "dynamic_pad",
     "dynamic_slice",
     "nn.conv2d",
+    "nn.deformable_conv2d",
     "nn.gru",
     "nn.lstm",
     "nn.pad",
