@@ -1,7 +1,7 @@
 //! Extents and ranges computed from parameters that are tensors: what reductions, slices and pads along axes given at
 //! run time need to know before their results can have a shape. The tensors are as short as a shape is.
 
-use super::row::{attr, op, optional, tensor};
+use super::row::{arg, attr, op, optional, tensor};
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::prim::{Buffer, PrimExpr, Var};
@@ -12,6 +12,15 @@ use crate::te::{Axes, Reducer, Te};
 use crate::tir::{AssertStmt, IfStmt, PrimFunc, Stmt};
 
 pub(super) static OPS: &[OpDef] = &[
+    op(
+        "axis_parts",
+        "the number of elements before an axis, along it and after it. An axis out of range is an error at run time",
+        &[tensor("extents"), arg("axis", ArgKind::Prim)],
+        &[],
+        infer_parts,
+        Lower::Tir("axis_parts", lower_parts),
+        Pattern::Opaque,
+    ),
     op(
         "padded_extents",
         "what is added before each axis, what is added after it, and its extent then, each one vector, from the extents \
@@ -207,6 +216,34 @@ fn along_axes(
         (None, Stmt::seq([fits, body]))
     });
     Ok(te.finish(cx.inputs, outputs, cx.call.span))
+}
+
+fn infer_parts(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
+    cx.expect_rank(0, &cx.tensor(0)?, 1)?;
+    cx.expect_dtype(0, "an integer type", DType::is_integer)?;
+    cx.expect_dtype(1, "an integer type", DType::is_integer)?;
+    cx.result(Dims::Known(vec![PrimExpr::i64(3)]), Some(DType::I64))
+}
+
+fn lower_parts(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
+    let (extents, axis) = (cx.buffer(0)?, cx.scalar(1)?.cast(DType::I64));
+    let rank = &extents.shape[0];
+    let out = Buffer::new("axis_parts", vec![PrimExpr::i64(3)], DType::I64);
+    let mut te = Te::new();
+    te.block("axis_parts", Axes::Ax, &[], &[], std::slice::from_ref(&out), |_, _| {
+        let inside = (PrimExpr::i64(0) - rank.clone()).le(axis.clone()).and(axis.clone().lt(rank.clone()));
+        let at = PrimExpr::select(axis.clone().lt(0), axis.clone() + rank.clone(), axis.clone());
+        let part = |i: i64| vec![PrimExpr::i64(i)];
+        let start = (0..3).map(|i| Stmt::store(&out, part(i), PrimExpr::i64(1)));
+        let each = loop_over("i", rank, |i| {
+            let grow = |p: i64| Stmt::store(&out, part(p), PrimExpr::load(&out, part(p)) * element(extents, &i));
+            let here = [i.clone().lt(at.clone()), i.clone().eq(at.clone()), at.lt(i.clone())];
+            Stmt::seq((0i64..).zip(here).map(|(p, here)| given(here, grow(p))))
+        });
+        let check = assert(inside, "the axis is out of range");
+        (None, Stmt::seq(std::iter::once(check).chain(start).chain([each])))
+    });
+    Ok(te.finish(cx.inputs, &[out], cx.call.span))
 }
 
 fn outputs(cx: &LowerCx<'_>, names: [&str; 3]) -> Result<Vec<Buffer>, Diag> {

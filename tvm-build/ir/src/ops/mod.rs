@@ -50,6 +50,7 @@ mod sort;
 mod spread;
 mod take;
 mod topi;
+mod tree;
 mod unary;
 mod unique;
 mod view_extents;
@@ -108,6 +109,7 @@ static FILES: &[&[OpDef]] = &[
     sort::OPS,
     spread::OPS,
     take::OPS,
+    tree::OPS,
     unary::OPS,
     unique::OPS,
     view_extents::OPS,

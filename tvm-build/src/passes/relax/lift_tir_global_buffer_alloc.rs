@@ -27,6 +27,8 @@ struct Lifted {
     buffers: Vec<Buffer>,
     /// The function as it was.
     before: PrimFunc,
+    /// For each scalar parameter that it had whether it has it still: the shape of a buffer may give it now.
+    scalars: Vec<bool>,
 }
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
@@ -36,7 +38,10 @@ fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
         let before = f.clone();
         let buffers = lift(f);
         if !buffers.is_empty() {
-            lifted.insert(name.clone(), Lifted { buffers, before });
+            let given = |v: &Var| buffers.iter().flat_map(|b| &b.shape).any(|d| d.as_var() == Some(v));
+            let scalars = scalars(f).iter().map(|v| !given(v)).collect();
+            f.params.retain(|p| !matches!(p, Param::Scalar(v) if given(v)));
+            lifted.insert(name.clone(), Lifted { buffers, before, scalars });
         }
     }
     if lifted.is_empty() {
@@ -105,7 +110,10 @@ fn call(c: &CallTir, b: &Binding, lifted: &Lifted) -> Result<Vec<Binding>, Diag>
     }
     let out = StructInfo::Tuple(fields);
     let all = RelaxVar::at(format!("{}_and_scratch", b.var.name()), out.clone(), b.span);
-    let value = Expr::CallTir(CallTir { out, inplace, ..c.clone() });
+    let mut taken = lifted.scalars.iter();
+    let mut tir_vars = c.tir_vars.clone();
+    tir_vars.retain(|_| taken.next().is_none_or(|taken| *taken));
+    let value = Expr::CallTir(CallTir { out, inplace, tir_vars, ..c.clone() });
     let mut bindings = vec![Binding { var: all.clone(), value, span: b.span }];
     if !matches!(c.out, StructInfo::Tuple(_)) {
         bindings.push(Binding { value: Expr::TupleGetItem(Leaf::Var(all), 0), ..b.clone() });

@@ -22,6 +22,7 @@ pub(super) fn samples(add: &mut Add<'_>) {
         add("collapse_to", vec![x(), shape(&[1, 4])], &attrs, &[1, 4], F);
     }
     add("collapse_to", vec![of("x", &[2, 0], F), shape(&[2, 1])], &[], &[2, 1], F);
+    add("axis_parts", vec![index("e", 3), of("axis", &[], I)], &[], &[3], I);
     add("checked_index", vec![of("i", &[2, 3], DType::I32), of("n", &[3], I)], &[], &[2, 3], DType::I32);
     for name in ["dynamic_cumsum", "dynamic_cumprod"] {
         let axis = || of("axis", &[], I);
@@ -189,6 +190,15 @@ fn an_axis_out_of_range() {
 #[should_panic(expected = "a step is 0")]
 fn a_step_of_zero() {
     vectors("slice_ranges", &[&[2], &[0], &[1], &[0], &[0]], &[]);
+}
+
+#[test]
+fn parts_around_an_axis() {
+    for (axis, want) in [(0, [1, 5, 42]), (1, [5, 6, 7]), (-1, [30, 7, 1])] {
+        let axis_ = Array { shape: vec![], data: vec![axis as f64] };
+        let c = call("axis_parts", vec![index("e", 3), of("axis", &[], I)], &[]);
+        assert_eq!(list(&eval(&c, &[vector(&[5, 6, 7]), axis_])), want);
+    }
 }
 
 fn checked(at: &[i64], n: i64) -> Vec<i64> {

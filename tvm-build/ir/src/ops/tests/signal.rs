@@ -37,6 +37,11 @@ pub(super) fn samples(add: &mut Add<'_>) {
     let weight = || of("w", &[2, 2, 3, 2], F);
     add("nn.deformable_conv2d", vec![data(), offset(), weight(), mask()], &deformable, &[1, 2, 3, 5], F);
     add("nn.deformable_conv2d", vec![data(), offset(), weight()], &deformable, &[1, 2, 3, 5], F);
+    let table = |name: &str, n: i64| of(name, &[n], DType::I64);
+    let nodes = ["f", "m"].map(|name| table(name, 3)).into_iter().chain([of("s", &[3], F)]);
+    let nodes = nodes.chain(["n", "t", "e"].map(|name| table(name, 3)));
+    let trees = [x(&[4, 2]), table("r", 2)].into_iter().chain(nodes).chain([table("l", 4), of("w", &[4], F)]);
+    add("tree_ensemble", trees.collect(), &[("n_targets", 2.into()), ("depth", 3.into())], &[4, 2], F);
     for mode in ["avg", "max"] {
         let attrs = [("pooled_size", ints(&[2, 3])), ("spatial_scale", 0.5.into()), ("mode", mode.into())];
         add("vision.roi_align", vec![x(&[1, 3, 5, 6]), of("r", &[0, 5], F)], &attrs, &[0, 3, 2, 3], F);
@@ -155,6 +160,36 @@ fn convolutions_at_moved_places() {
     });
     let far = Array::new(&[1, 8, 3, 4], |_| 1e30);
     assert!(eval(&c, &[x, far, w]).data.iter().all(|v| *v == 0.0));
+}
+
+#[test]
+fn decision_trees() {
+    // x[0] <= 2 ? leaf 0 : (x[1] > 5, or missing ? leaf 1 : leaf 2), and a tree of leaf 2 alone.
+    let column = |v: &[f64]| array(&[v.len() as i64], v);
+    let tables = [
+        column(&[0.0, -3.0]),
+        column(&[0.0, 1.0]),
+        column(&[0.0, 3.0]),
+        column(&[2.0, 5.0]),
+        column(&[0.0, 1.0]),
+        column(&[-1.0, -2.0]),
+        column(&[1.0, -3.0]),
+        column(&[0.0, 1.0, 1.0]),
+        column(&[10.0, 20.0, 40.0]),
+    ];
+    let x = array(&[4, 2], &[2.0, 0.0, 3.0, 6.0, 3.0, f64::NAN, 3.0, 5.0]);
+    let run = |aggregate: &str| {
+        let leaf = |(i, a): (usize, &Array)| of("t", &a.shape, if [3, 8].contains(&i) { F } else { DType::I64 });
+        let args = std::iter::once(of("x", &[4, 2], F)).chain(tables.iter().enumerate().map(leaf)).collect();
+        let attrs = [("n_targets", AttrValue::from(2)), ("depth", 2.into()), ("aggregate", aggregate.into())];
+        let inputs: Vec<Array> = std::iter::once(x.clone()).chain(tables.clone()).collect();
+        eval(&call("tree_ensemble", args, &attrs), &inputs).data
+    };
+    assert_eq!(run("sum"), [10.0, 40.0, 0.0, 60.0, 0.0, 60.0, 0.0, 80.0]);
+    assert_eq!(run("average"), [5.0, 20.0, 0.0, 30.0, 0.0, 30.0, 0.0, 40.0]);
+    assert_eq!(run("max")[3..8], [40.0, run("max")[4], 40.0, run("max")[6], 40.0]);
+    assert_eq!(run("min")[1], 40.0);
+    assert_eq!(run("min")[3], 20.0);
 }
 
 fn regions(x: &Array, rois: &[f64], mode: &str, ratio: i64, aligned: bool) -> Array {

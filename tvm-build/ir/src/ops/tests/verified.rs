@@ -21,6 +21,7 @@ const RELATED: &[&str] = &[
     "nn.lstm",
     "nn.pad",
     "split",
+    "stft",
     "take",
 ];
 

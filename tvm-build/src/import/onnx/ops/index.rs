@@ -19,6 +19,7 @@ pub(super) static ROWS: &[Row] = &[
     ("GatherElements", 11, gather_elements),
     ("GatherND", 11, gather_nd),
     ("OneHot", 9, one_hot),
+    ("Scatter", 9, scatter_elements),
     ("ScatterElements", 11, scatter_elements),
     ("ScatterND", 11, scatter_nd),
     ("TopK", 1, top_k_1),

@@ -6,7 +6,12 @@ use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
 
 /// By operator and version.
-pub(super) static ROWS: &[Row] = &[("Gemm", 7, gemm), ("MatMul", 1, matmul)];
+pub(super) static ROWS: &[Row] = &[("Det", 11, det), ("Gemm", 7, gemm), ("MatMul", 1, matmul)];
+
+fn det(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    Ok(vec![cx.apply("linalg.det", &[&x])?])
+}
 
 fn matmul(cx: &mut OpCx<'_>) -> Outputs {
     let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);

@@ -21,11 +21,16 @@ mod resize;
 mod sampling;
 mod select;
 mod shape;
+mod signal;
 mod slice;
 mod spatial;
 mod state;
+mod text;
+mod training;
+mod trees;
 mod unary;
 mod views;
+mod vision;
 mod window;
 
 use super::cx::{OpCx, Outputs};
@@ -61,14 +66,22 @@ static FILES: &[&[Row]] = &[
     resize::ROWS,
     select::ROWS,
     shape::ROWS,
+    signal::ROWS,
     slice::ROWS,
     spatial::ROWS,
     state::ROWS,
+    text::ROWS,
     unary::ROWS,
+    vision::ROWS,
 ];
 
 /// The operator sets: domain, families, newest version.
-static SETS: &[(&str, &[&[Row]], i64)] = &[("", FILES, NEWEST_OPSET), ("com.microsoft", microsoft::FILES, 1)];
+static SETS: &[(&str, &[&[Row]], i64)] = &[
+    ("", FILES, NEWEST_OPSET),
+    ("ai.onnx.ml", &[trees::ROWS], 5),
+    ("ai.onnx.preview.training", &[training::ROWS], 1),
+    ("com.microsoft", microsoft::FILES, 1),
+];
 
 /// What the table has for a node.
 pub(super) enum Found {

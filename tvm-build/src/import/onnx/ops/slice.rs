@@ -165,6 +165,19 @@ fn padded_at_run_time(cx: &mut OpCx<'_>, pads: Value, axes: Option<Value>, value
     };
     let half = i64::try_from(named).unwrap_or(i64::MAX);
     let (before, after) = (along(cx, &pads, 0, 0, half)?, along(cx, &pads, 0, half, 2 * half)?);
+    padded_by(cx, x, (before, after), axes, value, mode)
+}
+
+/// Pads or crops `x` by what two lists say before and after each of the axes, or of all of them.
+pub(super) fn padded_by(
+    cx: &mut OpCx<'_>,
+    x: Value,
+    (before, after): (Value, Value),
+    axes: Option<Value>,
+    value: Value,
+    mode: &str,
+) -> Outputs {
+    let dims = cx.dims(&x, "data")?;
     let listed = match &axes {
         None => Some((0..dims.len()).collect()),
         Some(axes) => axes.fixed_ints().map(|axes| cx.axes(&axes, dims.len())).transpose()?,

@@ -1,10 +1,11 @@
 //! Operators on images and the like: grids, crops, columns.
 
 use tvm_ir::attrs::AttrValue;
+use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 
 use super::Row;
-use super::slice::along;
+use super::slice::{along, padded_by};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::{Fail, constant_of};
 use crate::import::onnx::value::{Value, int_constant};
@@ -63,7 +64,10 @@ fn center_crop_pad(cx: &mut OpCx<'_>) -> Outputs {
         Some(axes) => cx.axes(axes, dims.len())?,
         None => (0..dims.len()).collect(),
     };
-    let shape = cx.known_ints(&shape, "the shape")?;
+    let shape = match (shape.fixed_ints(), axes.iter().map(|a| dims[*a].as_int()).collect::<Option<Vec<_>>>()) {
+        (Some(shape), Some(_)) => shape.into_iter().map(PrimExpr::i64).collect::<Vec<_>>(),
+        _ => return center_at_run_time(cx, x, &shape, &axes),
+    };
     if shape.len() != axes.len() {
         return Err(format!("the shape has {} extents for {} axes", shape.len(), axes.len()).into());
     }
@@ -89,6 +93,25 @@ fn center_crop_pad(cx: &mut OpCx<'_>) -> Outputs {
 }
 
 /// Columns added up at their places in the padded image.
+/// What is missing is added, half of it before; what is too much is below zero, and cut off.
+fn center_at_run_time(cx: &mut OpCx<'_>, x: Value, shape: &Value, axes: &[usize]) -> Outputs {
+    let (dims, dtype) = (cx.dims(&x, "input_data")?, cx.dtype(&x, "input_data")?);
+    if cx.length(shape, "the shape")? != axes.len() {
+        return Err(format!("the shape must have {} extents", axes.len()).into());
+    }
+    let shape = cx.call("astype", vec![shape.clone()], vec![("dtype", AttrValue::DType(DType::I64))])?;
+    let have: Vec<PrimExpr> = axes.iter().map(|a| dims[*a].clone()).collect();
+    let (have, two) = (cx.emitter.materialize(&have, false)?, cx.scalar(2.0, DType::I64)?);
+    let missing = cx.apply("subtract", &[&shape, &have])?;
+    // Rounds toward zero.
+    let before = cx.apply("divide", &[&missing, &two])?;
+    let after = cx.apply("subtract", &[&missing, &before])?;
+    let axes: Vec<i64> = axes.iter().map(|a| i64::try_from(*a).unwrap_or(i64::MAX)).collect();
+    let axes = int_constant(&axes, false).ok_or("attribute 'axes' is too long")?;
+    let zero = cx.scalar(0.0, dtype)?;
+    padded_by(cx, x, (before, after), Some(axes.into()), zero, "constant")
+}
+
 fn col2im(cx: &mut OpCx<'_>) -> Outputs {
     let (x, image, block) = (cx.input(0, "input")?, cx.input(1, "image_shape")?, cx.input(2, "block_shape")?);
     let (image, block) = (cx.fixed_ints(&image, "image_shape")?, cx.fixed_ints(&block, "block_shape")?);
