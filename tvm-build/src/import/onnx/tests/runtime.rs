@@ -182,3 +182,35 @@ fn varying_extents_that_do_not_fit() {
     assert!(run("n, 2", &[2, 2], reshape(), &[6]).unwrap_err().contains("fill"));
     assert!(run("n, 2", &[2, 2], reshape(), &[-1, 3]).unwrap_err().contains("fill"));
 }
+
+#[test]
+fn transforms() {
+    for (inverse, onesided, parts) in [(0, 0, 1), (1, 0, 2), (0, 1, 1), (1, 1, 2)] {
+        let dft = || node("DFT", &["x", "n", "a"], &["y"]).int("inverse", inverse).int("onesided", onesided);
+        for axis in [0, 1, -2, -3] {
+            same(20, &[4, 5, parts], dft(), &[("n", &[6]), ("a", &[axis])]);
+            let mut own = dft();
+            own.input[1] = String::new();
+            same(20, &[4, 5, parts], own, &[("a", &[axis])]);
+        }
+    }
+    let dft = node("DFT", &["x", "", "a"], &["y"]);
+    fails(20, &[4, 1], dft, &[("a", &[3])], "the axis is out of range");
+    let stft = || node("STFT", &["x", "s", "", "n"], &["y"]);
+    same(17, &[1, 12, 1], stft(), &[("s", &[3]), ("n", &[4])]);
+    fails(17, &[1, 12, 1], stft(), &[("s", &[0]), ("n", &[4])], "");
+}
+
+#[test]
+fn places_and_sizes() {
+    let center = node("CenterCropPad", &["x", "s"], &["y"]).ints("axes", &[-1, 0]);
+    for size in [&[2, 3][..], &[7, 6], &[8, 3], &[5, 4]] {
+        same(18, &[4, 2, 5], center.clone(), &[("s", size)]);
+    }
+    let gather = || node("Gather", &["x", "i"], &["y"]).int("axis", 1);
+    same(13, &[2, 3], gather(), &[("i", &[0, -1, 2, -3])]);
+    fails(13, &[2, 3], gather(), &[("i", &[3])], "an index is out of range");
+    fails(13, &[2, 3], gather(), &[("i", &[-4])], "an index is out of range");
+    let features = node("ArrayFeatureExtractor", &["x", "i"], &["y"]).domain("ai.onnx.ml");
+    assert!(results(1, &[2, 3], &features, &[("i", &[1])], true).unwrap_err().contains("ai.onnx.ml"));
+}
