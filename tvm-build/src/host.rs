@@ -11,7 +11,7 @@ use tvm_ir::arith::Analyzer;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::prim::{PrimExpr, Var, substitute};
 use tvm_ir::span::Span;
-use tvm_runtime::host::{HostStorage, HostTensor, Session, load_kernels};
+use tvm_runtime::host::{HostStorage, HostTensor, HostValue, Session, load_kernels};
 use tvm_runtime::{Arg, Error, KernelTable, Value};
 
 /// The largest arena that a call may ask for.
@@ -70,15 +70,35 @@ impl HostModule {
         self.repeat(name, inputs, &mut |call| call())
     }
 
-    /// Prepares a call, then hands `body` a closure that makes it, as often as wanted; each call writes the outputs anew
-    /// and allocates nothing, but for tensors whose size depends on data and has no bound. What calls return is copied
-    /// after the last one.
+    /// As [`HostModule::run`], of tensors and lists.
+    pub fn run_values(&mut self, name: &str, inputs: &mut [HostValue]) -> Result<Vec<HostValue>, Diag> {
+        self.repeat_values(name, inputs, &mut |call| call())
+    }
+
+    /// As [`HostModule::repeat_values`], of tensors: a result that is a list is an error.
     pub fn repeat(
         &mut self,
         name: &str,
         inputs: &mut [HostTensor],
         body: &mut dyn FnMut(&mut Call<'_>) -> Result<(), Diag>,
     ) -> Result<Vec<HostTensor>, Diag> {
+        let mut values: Vec<HostValue> = inputs.iter().cloned().map(HostValue::from).collect();
+        let results = self.repeat_values(name, &mut values, body)?.into_iter().map(|v| match v {
+            HostValue::Tensor(t) => Ok(t),
+            HostValue::List(_) => Err(error(format!("{name} gives a list")).help("use run_values")),
+        });
+        results.collect()
+    }
+
+    /// Prepares a call, then hands `body` a closure that makes it, as often as wanted; each call writes the outputs anew
+    /// and allocates nothing, but for tensors whose size depends on data and has no bound. What calls return is copied
+    /// after the last one.
+    pub fn repeat_values(
+        &mut self,
+        name: &str,
+        inputs: &mut [HostValue],
+        body: &mut dyn FnMut(&mut Call<'_>) -> Result<(), Diag>,
+    ) -> Result<Vec<HostValue>, Diag> {
         let entry = self.entry(name)?.clone();
         if entry.params.len() != inputs.len() {
             let names: Vec<&str> = entry.params.iter().map(|p| p.name.as_str()).collect();
@@ -92,16 +112,17 @@ impl HostModule {
             let more = usize::try_from(value(bytes, &symbols)?).map_err(|_| error("the arena is too large".into()))?;
             self.session.reserve(arena.saturating_add(more));
         }
-        let integers: Vec<Vec<i64>> = inputs.iter().map(integers).collect();
+        let ints = |v: &HostValue| v.as_tensor().map(integers).unwrap_or_default();
+        let integers: Vec<Vec<i64>> = inputs.iter().map(ints).collect();
         let mut args = Vec::new();
         for ((param, input), ints) in entry.params.iter().zip(inputs.iter_mut()).zip(&integers) {
             let first = ints.first().copied().unwrap_or(0);
             args.push(match param.kind {
-                EntryKind::Tensor(..) => input.input(),
+                EntryKind::Tensor(..) | EntryKind::List => input.input(),
                 EntryKind::Shape(_) => Arg::shape(ints),
                 EntryKind::Int(_) => Arg::int(first),
                 EntryKind::Bool => Arg::bool(first != 0),
-                EntryKind::Float => Arg::float(number(input)),
+                EntryKind::Float => Arg::float(input.as_tensor().map_or(0.0, number)),
             });
         }
         args.extend(outputs.iter_mut().map(HostTensor::output));
@@ -123,14 +144,14 @@ impl HostModule {
             }
         })?;
         // SAFETY: the last call gave it with this storage; its arguments are still borrowed.
-        let mut returned = unsafe { session.returned(last, &storage) }.into_iter();
+        let mut returned = unsafe { session.returned_values(last, &storage) }.into_iter();
         drop(args);
         let mut given = outputs.into_iter();
         let next = |out: &EntryOut| match out.shape {
-            OutShape::Given(_) => given.next(),
-            OutShape::Returned(_) => returned.next(),
+            OutShape::Given(_) => given.next().map(HostValue::from),
+            OutShape::Returned(_) | OutShape::List => returned.next(),
         };
-        let all: Option<Vec<HostTensor>> = entry.outs.iter().map(next).collect();
+        let all: Option<Vec<HostValue>> = entry.outs.iter().map(next).collect();
         all.ok_or_else(|| error(format!("{name} returned fewer tensors than it says")))
     }
 }
@@ -140,9 +161,10 @@ fn error(message: String) -> Diag {
 }
 
 /// Values of the symbols that stand alone in the signature. Whether all agree is checked by the call.
-fn bind(entry: &Entry, inputs: &[HostTensor]) -> BTreeMap<Var, PrimExpr> {
+fn bind(entry: &Entry, inputs: &[HostValue]) -> BTreeMap<Var, PrimExpr> {
     let mut symbols = BTreeMap::new();
     for (param, input) in entry.params.iter().zip(inputs) {
+        let Some(input) = input.as_tensor() else { continue };
         let ints = integers(input);
         let (dims, values) = match &param.kind {
             EntryKind::Tensor(_, Some(dims)) => (dims.as_slice(), input.shape()),

@@ -6,7 +6,7 @@
 use crate::bytecode::{Constant, Operand};
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::tensor::{ShapeRef, TensorRef, Value};
+use crate::tensor::{ListRef, ShapeRef, TensorRef, Value};
 use crate::vm::{Fail, Frame};
 
 /// A function of the runtime.
@@ -72,8 +72,24 @@ builtins! {
     /// error. `tensor` and `symbol` are names for errors.
     APPEND "append" (slot, stack, row, tensor, symbol) append;
     /// Ends the use of a tensor in the overflow store, whose memory is given to others from then on; no value, and
-    /// without effect on tensors that lie elsewhere.
+    /// without effect on tensors that lie elsewhere and on lists.
     FREE_OVERFLOW "free_overflow" (tensor) free_overflow;
+    /// A list of values.
+    LIST_MAKE "list_make" (; values) list_make;
+    /// The list with a value more, before the item at a position; `None`: at the end. Positions below 0 count from the end.
+    LIST_INSERT "list_insert" (list, value, position) list_insert;
+    /// The list without the item at a position; `None`: the last one.
+    LIST_ERASE "list_erase" (list, position) list_erase;
+    /// The item at a position.
+    LIST_AT "list_at" (list, position) list_at;
+    /// The number of items.
+    LIST_LENGTH "list_length" (list) |f, a| Ok(Value::Int(f.list(arg(a, 0))?.len.into()));
+    /// The tensors of a list joined along an axis, along a new one if `new` is not 0, in the overflow store; the shape is
+    /// made as in `make_shape`. `tensor` and `symbol` are names for errors.
+    LIST_CONCAT "list_concat" (slot, list, axis, new, tensor, symbol) list_concat;
+    /// Parts of a tensor along an axis as a list, of the lengths in a tensor, or of one length. If `keep` is 0, they have
+    /// one element along the axis, and lose it.
+    LIST_SPLIT "list_split" (tensor, lengths, axis, keep) list_split;
     /// The same elements in another shape with the same number of elements.
     RESHAPE "reshape" (tensor, shape) reshape;
     /// A part of a tensor's elements, from the byte `offset` on, as another tensor.
@@ -139,6 +155,13 @@ impl Frame<'_> {
         }
     }
 
+    fn list(&self, operand: Operand) -> Result<ListRef, Fail> {
+        match self.get(operand)? {
+            Value::List(list) => Ok(list),
+            _ => Err(self.malformed("a builtin's operand must be a list")),
+        }
+    }
+
     fn dtype(&self, operand: Operand) -> Result<DType, Fail> {
         match self.constant(operand)? {
             Constant::DType(dtype) => Ok(*dtype),
@@ -199,14 +222,18 @@ fn name(f: &Frame<'_>, operand: Operand) -> Result<&'static str, Fail> {
     }
 }
 
-fn overflow(f: &mut Frame<'_>, shape: ShapeRef, dtype: DType, names: [Operand; 2]) -> Result<TensorRef, Fail> {
+fn overflow_bytes(f: &mut Frame<'_>, bytes: usize, names: [Operand; 2]) -> Result<*mut u8, Fail> {
     let (tensor, symbol) = (name(f, names[0])?, name(f, names[1])?);
-    let bytes = dtype.storage_bytes(f.elements(shape)?).unwrap_or(usize::MAX);
     match f.overflow.take(bytes) {
-        Some(data) => Ok(TensorRef { data, shape, dtype }),
+        Some(data) => Ok(data),
         None if cfg!(feature = "alloc") => Err(f.fail(Error::OutOfMemory { tensor, symbol, bytes })),
         None => Err(f.fail(Error::Unbounded { tensor, symbol })),
     }
+}
+
+fn overflow(f: &mut Frame<'_>, shape: ShapeRef, dtype: DType, names: [Operand; 2]) -> Result<TensorRef, Fail> {
+    let bytes = f.elements(shape)?.checked_mul(dtype.bytes()).unwrap_or(usize::MAX);
+    Ok(TensorRef { data: overflow_bytes(f, bytes, names)?, shape, dtype })
 }
 
 fn alloc_overflow(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
@@ -224,6 +251,9 @@ fn clone_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
 fn append(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     let (slot, stack, row) = (f.int(arg(a, 0))?, f.tensor(arg(a, 1))?, f.tensor(arg(a, 2))?);
     let names = (name(f, arg(a, 3))?, name(f, arg(a, 4))?);
+    if row.dtype.per_byte() > 1 {
+        return Err(f.fail(Error::PackedRows));
+    }
     let (count, bytes) = match f.dims(stack.shape).split_first() {
         Some((&count, others)) if count == 0 || others == f.dims(row.shape) => (count, f.elements(row.shape)?),
         _ => return Err(f.fail(Error::UnequalRows { tensor: names.0 })),
@@ -249,9 +279,60 @@ fn append(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     Ok(Value::Tensor(TensorRef { data, shape, dtype: row.dtype }))
 }
 
+fn list_make(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let mut list = f.empty_list()?;
+    for (i, &value) in a.iter().enumerate() {
+        let value = f.get(value)?;
+        list = f.insert(list, i, value)?;
+    }
+    Ok(Value::List(list))
+}
+
+/// A position that may be left out: then it is `default`.
+fn position(f: &Frame<'_>, operand: Operand, default: usize, len: usize, end: bool) -> Result<usize, Fail> {
+    match operand {
+        Operand::None if end || len != 0 => Ok(default),
+        Operand::None => Err(f.fail(Error::BadPosition { position: -1, len })),
+        operand => f.position(f.int(operand)?, len, end),
+    }
+}
+
+fn list_insert(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (list, value) = (f.list(arg(a, 0))?, f.get(arg(a, 1))?);
+    let len = list.len as usize;
+    let at = position(f, arg(a, 2), len, len, true)?;
+    f.insert(list, at, value).map(Value::List)
+}
+
+fn list_erase(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let list = f.list(arg(a, 0))?;
+    let len = list.len as usize;
+    let at = position(f, arg(a, 1), len.saturating_sub(1), len, false)?;
+    f.erase(list, at).map(Value::List)
+}
+
+fn list_at(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (list, at) = (f.list(arg(a, 0))?, f.int(arg(a, 1))?);
+    let at = f.position(at, list.len as usize, false)?;
+    f.items(list).get(at).copied().ok_or_else(|| f.malformed("no such item"))
+}
+
+fn list_concat(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (slot, list, axis) = (f.int(arg(a, 0))?, f.list(arg(a, 1))?, f.int(arg(a, 2))?);
+    let (new, names) = (f.int(arg(a, 3))? != 0, [arg(a, 4), arg(a, 5)]);
+    f.concat(list, axis, new, slot, |f, bytes| overflow_bytes(f, bytes, names)).map(Value::Tensor)
+}
+
+fn list_split(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
+    let (x, lengths) = (f.tensor(arg(a, 0))?, f.tensor(arg(a, 1))?);
+    let (axis, keep) = (f.int(arg(a, 2))?, f.int(arg(a, 3))? != 0);
+    f.split(x, lengths, axis, keep).map(Value::List)
+}
+
 fn free_overflow(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
-    let tensor = f.tensor(arg(a, 0))?;
-    f.overflow.give_back(tensor.data);
+    if let Value::Tensor(tensor) = f.get(arg(a, 0))? {
+        f.overflow.give_back(tensor.data);
+    }
     Ok(Value::None)
 }
 

@@ -145,6 +145,8 @@ pub enum Type {
     Float,
     /// A truth value.
     Bool,
+    /// A list.
+    List,
 }
 
 /// A parameter or output of a function, or a value that is checked.

@@ -10,7 +10,10 @@ impl Frame<'_> {
     pub(crate) fn check(&mut self, value: Value, param: &Param) -> Result<(), Fail> {
         let argument = param.name;
         let expected = match (param.ty, value) {
-            (Type::Any, _) | (Type::Float, Value::Float(_)) | (Type::Bool, Value::Bool(_)) => return Ok(()),
+            (Type::Any, _)
+            | (Type::Float, Value::Float(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::List, Value::List(_)) => return Ok(()),
             (Type::Tensor { dtype, shape }, Value::Tensor(tensor)) => {
                 if let Some(expected) = dtype.filter(|&d| d != tensor.dtype) {
                     return Err(self.fail(Error::WrongDType { argument, expected, found: tensor.dtype }));
@@ -26,6 +29,7 @@ impl Frame<'_> {
             (Type::Int(_), _) => Kind::Int,
             (Type::Float, _) => Kind::Float,
             (Type::Bool, _) => Kind::Bool,
+            (Type::List, _) => Kind::List,
         };
         Err(self.fail(Error::WrongKind { argument, expected, found: value.kind() }))
     }

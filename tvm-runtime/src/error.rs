@@ -14,6 +14,7 @@ pub enum Kind {
     Float,
     Bool,
     Tuple,
+    List,
 }
 
 /// Why a call failed. `argument` is the parameter's name in the signature.
@@ -50,6 +51,20 @@ pub enum Error {
     Unbounded { tensor: &'static str, symbol: &'static str },
     /// An iteration of a loop gives a row of another shape than those before it.
     UnequalRows { tensor: &'static str },
+    /// A list has no item at this position.
+    BadPosition { position: i64, len: usize },
+    /// An item is not like those before it, with which it is joined.
+    UnequalItems { position: usize },
+    /// Elements that share their bytes with others are joined, split or stacked.
+    PackedRows,
+    /// A list without items is joined to a tensor.
+    EmptyList,
+    /// A tensor is split along an axis of `extent` into parts that do not make it up; one is, or all are, `length` long.
+    BadSplit { extent: i64, length: i64 },
+    /// There is no memory for a list or an item of one.
+    ListMemory { bytes: usize },
+    /// Lists need a heap (feature `alloc`).
+    ListsNeedAlloc,
     /// There is no memory for a tensor whose size depends on data.
     OutOfMemory { tensor: &'static str, symbol: &'static str, bytes: usize },
     /// The weights are shorter than the program's, or not aligned.
@@ -118,6 +133,25 @@ impl fmt::Display for Error {
             Error::UnequalRows { tensor } => {
                 write!(f, "the rows of `{tensor}`, which a loop stacks, have not all the same shape")
             }
+            Error::BadPosition { position, len } => write!(f, "there is no position {position} in a list of {len}"),
+            Error::UnequalItems { position } => {
+                write!(
+                    f,
+                    "item {position} of a list has not the shape and dtype that joining it with those before it needs"
+                )
+            }
+            Error::PackedRows => {
+                f.write_str("elements of less than a byte cannot be joined, split or stacked at run time")
+            }
+            Error::EmptyList => f.write_str("a list without items cannot be joined to a tensor"),
+            Error::BadSplit { extent, length } => {
+                write!(
+                    f,
+                    "an axis of {extent} cannot be split as asked for: the parts end at, or one of them is, {length}"
+                )
+            }
+            Error::ListMemory { bytes } => write!(f, "there is no memory for the {bytes} bytes of a list"),
+            Error::ListsNeedAlloc => f.write_str("lists need a heap: enable the feature `alloc` of tvm-runtime"),
             Error::OutOfMemory { tensor, symbol, bytes } => {
                 write!(f, "there is no memory for the {bytes} bytes of `{tensor}`, whose size depends on {symbol}")
             }

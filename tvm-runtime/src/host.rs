@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::memory::ArenaRef;
 use crate::state::State;
-use crate::tensor::{Arg, ShapeRef, TensorRef, Value, elements};
+use crate::tensor::{Arg, ListRef, ShapeRef, TensorRef, Value, elements};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::c_void;
@@ -132,6 +132,94 @@ impl HostTensor {
     }
 }
 
+/// A value whose kind is known at run time.
+#[derive(Clone)]
+pub enum HostValue {
+    /// A tensor.
+    Tensor(HostTensor),
+    /// A sequence, or an optional of no or one item.
+    List(HostList),
+}
+
+/// A list of values.
+#[derive(Clone, Default)]
+pub struct HostList {
+    items: Vec<HostValue>,
+    /// What a call sees of them.
+    values: Vec<Value>,
+}
+
+impl HostList {
+    /// A list of these items.
+    pub fn new(items: Vec<HostValue>) -> Self {
+        HostList { items, values: Vec::new() }
+    }
+
+    /// The items.
+    pub fn items(&self) -> &[HostValue] {
+        &self.items
+    }
+}
+
+impl From<HostTensor> for HostValue {
+    fn from(tensor: HostTensor) -> Self {
+        HostValue::Tensor(tensor)
+    }
+}
+
+impl HostValue {
+    /// The tensor, if it is one.
+    pub fn as_tensor(&self) -> Option<&HostTensor> {
+        match self {
+            HostValue::Tensor(tensor) => Some(tensor),
+            HostValue::List(_) => None,
+        }
+    }
+
+    fn value(&mut self) -> (Value, usize) {
+        match self {
+            HostValue::Tensor(tensor) => tensor.value(),
+            HostValue::List(list) => {
+                list.values = list.items.iter_mut().map(|item| item.value().0).collect();
+                (Value::List(ListRef::new(&list.values)), 0)
+            }
+        }
+    }
+
+    /// As a parameter.
+    pub fn input(&mut self) -> Arg<'_> {
+        let (value, len) = self.value();
+        Arg::of(value, len, false)
+    }
+
+    /// A copy of what a call gave.
+    ///
+    /// # Safety
+    ///
+    /// What `value` points to is as the call left it.
+    unsafe fn copy(value: &Value) -> Option<HostValue> {
+        match value {
+            Value::Tensor(tensor) => {
+                // SAFETY: as the caller promises.
+                let dims = unsafe { tensor.shape().dims() };
+                let mut copy = HostTensor::zeroed(tensor.dtype(), dims)?;
+                let bytes = copy.data.as_mut_slice();
+                // SAFETY: the tensor holds as many bytes; the copy is new memory.
+                unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(tensor.as_ptr(), bytes.len()) };
+                Some(HostValue::Tensor(copy))
+            }
+            Value::List(list) => {
+                // SAFETY: as the caller promises.
+                let items = unsafe { list.items() };
+                // SAFETY: as the caller promises.
+                let copies = items.iter().map(|item| unsafe { HostValue::copy(item) });
+                Some(HostValue::List(HostList::new(copies.collect::<Option<_>>()?)))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Registers, integers and pointers of calls of one function, on the heap.
 pub struct HostStorage {
     registers: Vec<Value>,
@@ -182,25 +270,31 @@ impl Session {
     ///
     /// # Safety
     ///
-    /// `value` is what the last call, made with this storage, returned, and its arguments are still there.
+    /// As [`Session::returned_values`].
     pub unsafe fn returned(&self, value: Value, storage: &HostStorage) -> Vec<HostTensor> {
+        // SAFETY: the caller keeps the contract.
+        let values = unsafe { self.returned_values(value, storage) }.into_iter();
+        let tensor = |v| match v {
+            HostValue::Tensor(tensor) => Some(tensor),
+            HostValue::List(_) => None,
+        };
+        values.filter_map(tensor).collect()
+    }
+
+    /// Copies of the tensors and lists that a call returned, in order.
+    ///
+    /// # Safety
+    ///
+    /// `value` is what the last call, made with this storage, returned, and its arguments are still there.
+    pub unsafe fn returned_values(&self, value: Value, storage: &HostStorage) -> Vec<HostValue> {
         let values = match value {
             Value::Tuple { first, len } => {
                 storage.registers.get(first.into()..first.saturating_add(len).into()).unwrap_or_default()
             }
             ref one => core::slice::from_ref(one),
         };
-        let copy = |value: &Value| {
-            let Value::Tensor(tensor) = value else { return None };
-            // SAFETY: the arguments, the state's memory and the storage are as the call left them.
-            let dims = unsafe { tensor.shape().dims() };
-            let mut copy = HostTensor::zeroed(tensor.dtype(), dims)?;
-            let bytes = copy.data.as_mut_slice();
-            // SAFETY: the tensor holds as many bytes; the copy is new memory.
-            unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(tensor.as_ptr(), bytes.len()) };
-            Some(copy)
-        };
-        values.iter().filter_map(copy).collect()
+        // SAFETY: the arguments, the state's memory and the storage are as the call left them.
+        values.iter().filter_map(|v| unsafe { HostValue::copy(v) }).collect()
     }
 
     /// Bytes on the heap beyond the arena; see [`State::overflow_bytes`].

@@ -44,6 +44,7 @@ mod half;
 #[cfg(feature = "host")]
 pub mod host;
 mod isa;
+mod lists;
 mod memory;
 #[cfg(feature = "ndarray")]
 pub mod nd;
@@ -68,7 +69,7 @@ pub use isa::{IsaLevel, isa_level};
 pub use memory::{Arena, ArenaRef};
 pub use packed::{F4E2M1x2, I2x4, I4x2, U2x4, U4x2};
 pub use state::State;
-pub use tensor::{Arg, Element, ShapeRef, TensorRef, TensorView, Value, dim};
+pub use tensor::{Arg, Element, ListRef, ShapeRef, TensorRef, TensorView, Value, dim};
 pub use vm::Storage;
 
 /// Includes the module that the build script generated under this name.

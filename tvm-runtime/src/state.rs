@@ -4,6 +4,7 @@ use crate::abi::{ALIGN, Kernel, Parallel, ParallelFor};
 use crate::bytecode::Program;
 use crate::error::Error;
 use crate::isa::isa_level;
+use crate::lists::Lists;
 use crate::memory::ArenaRef;
 use crate::overflow::Overflow;
 use crate::tensor::{Arg, Value, elements};
@@ -18,6 +19,7 @@ pub struct State<'a> {
     weights: &'a [u8],
     arena: ArenaRef<'a>,
     overflow: Overflow,
+    lists: Lists,
     parallel: Parallel,
 }
 
@@ -38,7 +40,15 @@ impl<'a> State<'a> {
         let fits = program.kernels.iter().rev().find(|table| table.level <= level);
         let kernels = fits.or(program.kernels.first()).map_or(&[][..], |table| table.kernels);
         let parallel = Parallel { run: None, opaque: core::ptr::null_mut() };
-        State { program, kernels, weights, arena: arena.into(), overflow: Overflow::default(), parallel }
+        State {
+            program,
+            kernels,
+            weights,
+            arena: arena.into(),
+            overflow: Overflow::default(),
+            lists: Lists::default(),
+            parallel,
+        }
     }
 
     /// Has kernels run the tasks of their parallel loops by `run(opaque, …)`.
@@ -56,10 +66,10 @@ impl<'a> State<'a> {
         self.program
     }
 
-    /// Bytes on the heap that calls took for tensors whose size depends on data and has no upper bound. They stay
+    /// Bytes on the heap that calls took for tensors whose size depends on data and has no upper bound, and for lists. They stay
     /// for later calls.
     pub fn overflow_bytes(&self) -> usize {
-        self.overflow.len()
+        self.overflow.len().saturating_add(self.lists.len())
     }
 
     /// Replaces the arena by one on the heap if it has fewer than `bytes` bytes.
@@ -129,6 +139,7 @@ impl<'a> State<'a> {
             *register = arg.value;
         }
         self.overflow.begin();
+        self.lists.begin();
         let mut frame = Frame {
             program: self.program,
             kernels: self.kernels,
@@ -140,6 +151,7 @@ impl<'a> State<'a> {
             arena: self.arena.as_mut_ptr(),
             arena_len: available,
             overflow: &mut self.overflow,
+            lists: &mut self.lists,
             parallel: self.parallel,
             window: Window { index, function, base: 0, heap: 0, arena: 0, used: 0 },
             error: Cell::new(Error::StorageTooSmall),

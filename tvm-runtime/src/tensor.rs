@@ -161,6 +161,34 @@ impl<'a, T, const RANK: usize> TensorView<'a, T, RANK> {
     }
 }
 
+/// Values in memory that something else owns: a sequence, or an optional of no or one item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListRef {
+    pub(crate) items: *const Value,
+    pub(crate) len: u32,
+    /// It was made by the running program, in memory that says how many items fit into it.
+    pub(crate) owned: bool,
+}
+
+impl ListRef {
+    /// Points to `items`, of which at most `u32::MAX` count.
+    #[cfg_attr(not(feature = "host"), allow(dead_code, reason = "arguments come from tools"))]
+    pub(crate) const fn new(items: &[Value]) -> Self {
+        let len = if items.len() > u32::MAX as usize { u32::MAX } else { items.len() as u32 };
+        ListRef { items: items.as_ptr(), len, owned: false }
+    }
+
+    /// The items.
+    ///
+    /// # Safety
+    ///
+    /// The memory this was made from is alive during `'a`.
+    pub unsafe fn items<'a>(self) -> &'a [Value] {
+        // SAFETY: made from a slice of at least this length, alive as the caller promises.
+        unsafe { core::slice::from_raw_parts(self.items, self.len as usize) }
+    }
+}
+
 /// What a register of the VM holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
@@ -183,6 +211,8 @@ pub enum Value {
         /// Number of values.
         len: u16,
     },
+    /// A list of tensors, or of lists.
+    List(ListRef),
 }
 
 impl Value {
@@ -196,6 +226,7 @@ impl Value {
             Value::Float(_) => Kind::Float,
             Value::Bool(_) => Kind::Bool,
             Value::Tuple { .. } => Kind::Tuple,
+            Value::List(_) => Kind::List,
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::abi::{Context, Kernel, Parallel};
 use crate::bytecode::{Callee, Function, Instr, Operand, Program, Reg, VOID};
 use crate::error::Error;
+use crate::lists::Lists;
 use crate::overflow::Overflow;
 use crate::tensor::{Element, TensorView, Value};
 use core::cell::Cell;
@@ -93,6 +94,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) arena: *mut u8,
     pub(crate) arena_len: usize,
     pub(crate) overflow: &'a mut Overflow,
+    pub(crate) lists: &'a mut Lists,
     pub(crate) parallel: Parallel,
     pub(crate) window: Window,
     pub(crate) error: Cell<Error>,

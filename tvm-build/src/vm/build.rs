@@ -66,6 +66,7 @@ pub(super) fn linearize(program: &mut Program<'_>, name: &Name, f: &Function, ca
         returned: Vec::new(),
         tensors: Vec::new(),
         storages: Vec::new(),
+        lists: BTreeSet::new(),
         steps: Vec::new(),
         shapes: 0,
         bounds: declared_bounds(f)?,
@@ -150,9 +151,10 @@ impl Builder<'_, '_> {
             }
             StructInfo::Shape(Dims::Known(dims)) => Val::Shape(dims.clone()),
             StructInfo::Shape(_) => Val::RunShape(RunShape::Param(reg)),
+            StructInfo::Object => Val::Tensor(self.lin.add_list(name.as_str().into(), Origin::Param(reg))),
             other => {
                 let m = format!("parameter {name} is {}, which compiled functions cannot take", show_info(other));
-                return Err(Diag::error(span, m).help("take tensors, shapes, scalars and tuples of them"));
+                return Err(Diag::error(span, m).help("take tensors, shapes, scalars, lists and tuples of them"));
             }
         };
         // What stands alone is told by the argument.
@@ -282,7 +284,7 @@ impl Builder<'_, '_> {
     }
 
     /// The tensors of a struct info: those for which `value` says so are given by a step, the others are fresh.
-    fn given(
+    pub(super) fn given(
         &mut self,
         name: &Name,
         info: &StructInfo,
@@ -296,6 +298,10 @@ impl Builder<'_, '_> {
             }
             StructInfo::Tensor(t) if value.next().unwrap_or(false) => {
                 Ok(Val::Tensor(self.lin.add(name.clone(), None, t.dtype, Origin::Value)))
+            }
+            StructInfo::Object => {
+                value.next();
+                Ok(Val::Tensor(self.lin.add_list(name.clone(), Origin::Value)))
             }
             other => self.made(name, other, span),
         }
@@ -384,8 +390,8 @@ impl Builder<'_, '_> {
     fn conditional(&mut self, i: &If, b: &Binding, steps: &mut Vec<Step>) -> Result<Val, Diag> {
         let cond = self.leaf(&i.cond, b.span)?;
         let mut unknown = Vec::new();
-        for t in b.var.info().tensors().unwrap_or_default() {
-            unknown.push(t.dims.known().is_none());
+        for info in super::results::flat(b.var.info()) {
+            unknown.push(info.as_tensor().is_none_or(|t| t.dims.known().is_none()));
         }
         let dest = self.given(b.var.name(), b.var.info(), b.span, &mut unknown.into_iter())?;
         let mut branch = |body: &Body| {

@@ -91,6 +91,9 @@ impl Builder<'_, '_> {
             }
         };
         let first = c.args.first().cloned().unwrap_or(Leaf::Absent);
+        if let Some(value) = self.list_op(name.rsplit('.').next().unwrap_or(name), c, b, steps)? {
+            return Ok(value);
+        }
         match (name.rsplit('.').next().unwrap_or(name), b.var.info()) {
             ("reshape", StructInfo::Tensor(t)) => {
                 let x = self.tensor(&first, b.span)?;

@@ -36,6 +36,10 @@ impl Builder<'_, '_> {
         for (leaf, info) in l.carried.iter().zip(&l.out) {
             let first = self.tensor(leaf, b.span)?;
             let one = match (returned.next().flatten(), known(info)) {
+                _ if *info == StructInfo::Object && self.lin.is_list(first) => {
+                    let state = self.lin.add_list(b.var.name().clone(), Origin::Value);
+                    Carried::List { first, state }
+                }
                 (None, true) => {
                     let state = self.room(b, info)?;
                     steps.push(Step::Copy { from: first, to: state });
@@ -52,7 +56,7 @@ impl Builder<'_, '_> {
                 }
             };
             values.push(match one {
-                Carried::Fixed { state, .. } | Carried::Value { state, .. } => state,
+                Carried::Fixed { state, .. } | Carried::Value { state, .. } | Carried::List { state, .. } => state,
             });
             carried.push(one);
         }

@@ -1,7 +1,7 @@
 //! From steps and a memory plan to the VM's table.
 
 use super::dtype::run_dtype;
-use super::linear::{Linear, Origin, RunShape, Step, StorageId, TensorId, Val};
+use super::linear::{BuiltinArg, Linear, Origin, RunShape, Step, StorageId, TensorId, Val};
 use super::plan::{Place, Placement};
 use super::size::{bounds_of, size_of, unknown_symbol};
 use super::table::{Constants, leak, leak_str, tensor_type};
@@ -232,6 +232,29 @@ impl Emitter<'_> {
             Step::ShapeToTensor { shape, tensor } => {
                 let args = vec![self.value(shape)?, self.tensor(*tensor)?];
                 self.run(&builtin::SHAPE_TO_TENSOR, args);
+            }
+            Step::Builtin { builtin, args, to } => {
+                let mut operands = Vec::new();
+                for a in args {
+                    match a {
+                        BuiltinArg::Value(v) => operands.push(self.value(v)?),
+                        BuiltinArg::Scalar(v) => operands.push(self.read(v)?),
+                        BuiltinArg::Int(v) => operands.push(Operand::Imm(*v)),
+                        BuiltinArg::Absent => operands.push(Operand::None),
+                        BuiltinArg::Slot(rank) => operands.push(self.slot(*rank)?),
+                        BuiltinArg::Names(t) => operands.extend(self.overflow_names(*t)?),
+                    }
+                }
+                let made = self.builtin(builtin, operands)?;
+                self.scope.tensors.insert(self.lin.storage_of(*to), made);
+            }
+            Step::ListLength { list, tensor } => {
+                let args = vec![self.tensor(*list)?];
+                let count = self.builtin(&builtin::LIST_LENGTH, args)?;
+                let shape = vec![self.slot(1)?, count];
+                let shape = self.builtin(&builtin::MAKE_SHAPE, shape)?;
+                let to = self.tensor(*tensor)?;
+                self.run(&builtin::SHAPE_TO_TENSOR, vec![shape, to]);
             }
             Step::Loop(l) => self.while_loop(l)?,
             Step::If { cond, then, otherwise } => {

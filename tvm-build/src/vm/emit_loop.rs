@@ -13,6 +13,8 @@ enum Now {
     Fixed { now: Reg, other: Reg, state: Operand },
     /// An iteration gives another tensor, whose shape goes to the heap at `slot`.
     Value { now: Reg, state: TensorId, slot: Operand, rank: usize },
+    /// An iteration gives another list.
+    List { now: Reg, state: TensorId },
 }
 
 /// Where the rows of a stack go.
@@ -72,12 +74,12 @@ impl Emitter<'_> {
         let mut args = vec![Operand::Reg(i)];
         args.extend(captured);
         args.extend(carried.iter().map(|c| match c {
-            Now::Fixed { now, .. } | Now::Value { now, .. } => Operand::Reg(*now),
+            Now::Fixed { now, .. } | Now::Value { now, .. } | Now::List { now, .. } => Operand::Reg(*now),
         }));
         args.extend(flag);
         args.extend(carried.iter().filter_map(|c| match c {
             Now::Fixed { other, .. } => Some(Operand::Reg(*other)),
-            Now::Value { .. } => None,
+            Now::Value { .. } | Now::List { .. } => None,
         }));
         for rows in &stacks {
             match rows {
@@ -88,7 +90,7 @@ impl Emitter<'_> {
                 Rows::Grown { row, .. } => args.extend(*row),
             }
         }
-        let values = carried.iter().filter(|c| matches!(c, Now::Value { .. })).count();
+        let values = carried.iter().filter(|c| !matches!(c, Now::Fixed { .. })).count();
         let returned = values + stacks.iter().filter(|r| matches!(r, Rows::Grown { row: None, .. })).count();
         let first = match returned {
             0 => VOID,
@@ -122,7 +124,7 @@ impl Emitter<'_> {
         for c in carried {
             match c {
                 Now::Fixed { now, state, .. } => self.run(&builtin::COPY_TENSOR, vec![Operand::Reg(now), state]),
-                Now::Value { now, state, .. } => self.keep(state, now),
+                Now::Value { now, state, .. } | Now::List { now, state } => self.keep(state, now),
             }
         }
         for rows in stacks {
@@ -145,6 +147,10 @@ impl Emitter<'_> {
                     for (to, from) in [(spare, *now), (*now, *other), (*other, spare)] {
                         self.push(to, Callee::Builtin(&builtin::COPY), vec![Operand::Reg(from)]);
                     }
+                }
+                Now::List { now, .. } => {
+                    let value = given.next().map_or(Operand::None, Operand::Reg);
+                    self.push(*now, Callee::Builtin(&builtin::COPY), vec![value]);
                 }
                 Now::Value { now, slot, rank, .. } => {
                     let value = given.next().map_or(Operand::None, Operand::Reg);
@@ -185,6 +191,10 @@ impl Emitter<'_> {
                 let (state, next) = (self.tensor(state)?, self.tensor(next)?);
                 Ok(Now::Fixed { now: self.variable(state)?, other: self.variable(next)?, state })
             }
+            Carried::List { first, state } => {
+                let first = self.tensor(first)?;
+                Ok(Now::List { now: self.variable(first)?, state })
+            }
             Carried::Value { first, state, rank } => {
                 let args = [vec![self.tensor(first)?], self.overflow_names(first)?].concat();
                 let copy = self.builtin(&builtin::CLONE_TENSOR, args)?;
@@ -201,7 +211,7 @@ impl Emitter<'_> {
     }
 
     /// A scalar, which may lie in a tensor.
-    fn read(&mut self, value: &Val) -> Result<Operand, Diag> {
+    pub(super) fn read(&mut self, value: &Val) -> Result<Operand, Diag> {
         match value {
             Val::Tensor(t) => {
                 let tensor = self.tensor(*t)?;
@@ -217,7 +227,7 @@ impl Emitter<'_> {
         let (dims, Some(dtype)) = (tensor.dims.clone(), tensor.dtype) else {
             return Err(self.fail(format!("makes {}, whose type is not known", tensor.name)));
         };
-        let Some(run) = super::dtype::run_dtype(dtype) else {
+        let Some(run) = super::dtype::run_dtype(dtype).filter(|d| d.per_byte() == 1) else {
             let m = format!("stacks rows of {dtype}, which have no size of their own at run time");
             return Err(self.fail(m).help("convert them in the loop, and the stack back after it"));
         };
@@ -252,7 +262,7 @@ impl Carried {
     /// How many extents of shapes the body returns for it.
     fn returned(&self) -> usize {
         match self {
-            Carried::Fixed { .. } => 0,
+            Carried::Fixed { .. } | Carried::List { .. } => 0,
             Carried::Value { rank, .. } => *rank,
         }
     }

@@ -11,6 +11,7 @@ use tvm_ir::prim::{PrimExpr, Var};
 use tvm_ir::relax::StructInfo;
 use tvm_ir::span::Span;
 use tvm_runtime::Reg;
+use tvm_runtime::builtin::Builtin;
 
 /// Index into [`Linear::tensors`].
 pub(super) type TensorId = usize;
@@ -30,6 +31,8 @@ pub(super) struct Linear {
     pub(super) returned: Vec<ReturnSlot>,
     pub(super) tensors: Vec<Tensor>,
     pub(super) storages: Vec<Storage>,
+    /// Storages that stand for lists, which have no memory of their own: registers hold them.
+    pub(super) lists: BTreeSet<StorageId>,
     pub(super) steps: Vec<Step>,
     /// How many shapes its steps make.
     pub(super) shapes: usize,
@@ -79,7 +82,8 @@ pub(super) struct ReturnSlot {
     pub(super) position: usize,
     /// Rank, where it is known.
     pub(super) rank: Option<usize>,
-    pub(super) dtype: DType,
+    /// Element type; `None` for a list.
+    pub(super) dtype: Option<DType>,
 }
 
 /// A tensor: a type over a storage.
@@ -173,10 +177,31 @@ pub(super) enum Step {
     ShapeOf { tensor: TensorId, shape: usize },
     /// Writes a shape's dimensions to a tensor.
     ShapeToTensor { shape: Val, tensor: TensorId },
+    /// `to`, a value, is what a builtin gives.
+    Builtin { builtin: &'static Builtin, args: Vec<BuiltinArg>, to: TensorId },
+    /// Writes the number of items of a list to a tensor of one integer.
+    ListLength { list: TensorId, tensor: TensorId },
     /// A conditional.
     If { cond: Val, then: Vec<Step>, otherwise: Vec<Step> },
     /// Calls of a function one after another.
     Loop(Box<Loop>),
+}
+
+/// An operand of a builtin.
+#[derive(Debug)]
+pub(super) enum BuiltinArg {
+    /// A value.
+    Value(Val),
+    /// An integer, which may lie in a tensor of one element.
+    Scalar(Val),
+    /// An integer.
+    Int(i64),
+    /// One that is left out.
+    Absent,
+    /// Integers of the heap for a shape of this rank.
+    Slot(usize),
+    /// Names for errors: of what is made, and of what its size depends on.
+    Names(TensorId),
 }
 
 /// A loop. It is one step: all memory it touches is in use from its first iteration to its last.
@@ -206,6 +231,8 @@ pub(super) enum Carried {
     Fixed { state: TensorId, next: TensorId },
     /// Its shape, of `rank` extents, may change: an iteration returns it. `state` is the value after the last one.
     Value { first: TensorId, state: TensorId, rank: usize },
+    /// It is a list, which an iteration returns. `state` is the list after the last one.
+    List { first: TensorId, state: TensorId },
 }
 
 /// Rows of all iterations.
@@ -248,6 +275,18 @@ impl Linear {
         self.tensors.push(Tensor { name, dims, dtype, storage });
         self.storages.push(Storage { origin, tensor, merged: None });
         tensor
+    }
+
+    /// A list.
+    pub(super) fn add_list(&mut self, name: Name, origin: Origin) -> TensorId {
+        let list = self.add(name, None, None, origin);
+        self.lists.insert(self.tensors[list].storage);
+        list
+    }
+
+    /// Whether it is a list.
+    pub(super) fn is_list(&self, tensor: TensorId) -> bool {
+        self.lists.contains(&self.storage_of(tensor))
     }
 
     /// The memory of a tensor under another type.
@@ -309,12 +348,20 @@ impl Step {
             Step::MatchCast { value, .. } => value.tensors(),
             Step::TensorToShape { tensor, .. } | Step::ShapeOf { tensor, .. } => vec![*tensor],
             Step::ShapeToTensor { .. } | Step::AtMost { .. } => Vec::new(),
+            Step::ListLength { list, .. } => vec![*list],
+            Step::Builtin { args, .. } => {
+                let values = args.iter().filter_map(|a| match a {
+                    BuiltinArg::Value(v) | BuiltinArg::Scalar(v) => Some(v.tensors()),
+                    _ => None,
+                });
+                values.flatten().collect()
+            }
             Step::If { cond, .. } => cond.tensors(),
             Step::Loop(l) => {
                 let values = l.trip_count.iter().chain(&l.cond).chain(&l.captured);
                 let first = l.carried.iter().map(|c| match c {
                     Carried::Fixed { state, .. } => *state,
-                    Carried::Value { first, .. } => *first,
+                    Carried::Value { first, .. } | Carried::List { first, .. } => *first,
                 });
                 values.flat_map(Val::tensors).chain(first).collect()
             }
@@ -329,13 +376,15 @@ impl Step {
             Step::Copy { to, .. }
             | Step::Move { to, .. }
             | Step::Clone { to, .. }
+            | Step::Builtin { to, .. }
+            | Step::ListLength { tensor: to, .. }
             | Step::ShapeToTensor { tensor: to, .. } => vec![*to],
             Step::Loop(l) => {
                 let mut all: Vec<TensorId> = l.flag.into_iter().collect();
                 for c in &l.carried {
                     match c {
                         Carried::Fixed { state, next } => all.extend([*state, *next]),
-                        Carried::Value { state, .. } => all.push(*state),
+                        Carried::Value { state, .. } | Carried::List { state, .. } => all.push(*state),
                     }
                 }
                 for s in &l.stacks {

@@ -9,6 +9,7 @@
 
 mod build;
 mod build_call;
+mod build_list;
 mod build_loop;
 mod dtype;
 mod emit;

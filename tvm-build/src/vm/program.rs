@@ -61,6 +61,8 @@ pub enum EntryKind {
     Float,
     /// A truth value.
     Bool,
+    /// A list.
+    List,
 }
 
 /// An output of an entry point.
@@ -68,7 +70,7 @@ pub enum EntryKind {
 pub struct EntryOut {
     /// Name: `out`, or `out0`, `out1`, …
     pub name: String,
-    /// Element type.
+    /// Element type; of a list, without meaning.
     pub dtype: DType,
     /// What is known of its shape, and who provides the memory.
     pub shape: OutShape,
@@ -82,6 +84,8 @@ pub enum OutShape {
     /// Known when the call has run, of this rank where that is known: the call returns the tensor, in the module's
     /// memory.
     Returned(Option<usize>),
+    /// It is a list, which the call returns.
+    List,
 }
 
 impl EntryOut {
@@ -89,7 +93,7 @@ impl EntryOut {
     pub fn dims(&self) -> Option<&[PrimExpr]> {
         match &self.shape {
             OutShape::Given(dims) => Some(dims),
-            OutShape::Returned(_) => None,
+            OutShape::Returned(_) | OutShape::List => None,
         }
     }
 }
@@ -104,6 +108,7 @@ impl Entry {
             StructInfo::Prim(d, _) if d.is_float() => EntryKind::Float,
             StructInfo::Prim(d, _) if d.is_bool() => EntryKind::Bool,
             StructInfo::Prim(_, e) => EntryKind::Int(e.clone()),
+            StructInfo::Object => EntryKind::List,
             _ => EntryKind::Int(None),
         };
         let out = |name: &str, dtype: tvm_ir::dtype::DType, shape: OutShape| match run_dtype(dtype) {
@@ -115,6 +120,10 @@ impl Entry {
             Ok((*position, out(name, *dtype, OutShape::Given(dims.clone()))?))
         });
         let returned = lin.returned.iter().map(|ReturnSlot { name, position, rank, dtype }| {
+            let Some(dtype) = dtype else {
+                let out = EntryOut { name: name.clone(), dtype: DType::U8, shape: OutShape::List };
+                return Ok((*position, out));
+            };
             Ok((*position, out(name, *dtype, OutShape::Returned(*rank))?))
         });
         let mut outs = given.chain(returned).collect::<Result<Vec<_>, Diag>>()?;

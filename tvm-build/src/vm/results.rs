@@ -6,21 +6,29 @@ use std::collections::BTreeSet;
 use tvm_ir::diag::Diag;
 use tvm_ir::ops::show_info;
 use tvm_ir::prim::{PrimExpr, free_vars};
-use tvm_ir::relax::{Function, TensorInfo};
+use tvm_ir::relax::{Function, StructInfo, TensorInfo};
 
 impl Builder<'_, '_> {
     /// Has results written to the caller's outputs: directly where the memory is this function's and given back once.
     /// A result whose shape no parameter tells is returned.
     pub(super) fn results(&mut self, f: &Function, result: &Val, steps: &mut Vec<Step>) -> Result<(), Diag> {
         let tensors = result.tensors();
-        let infos = f.ret.tensors().unwrap_or_default();
+        let infos = flat(&f.ret);
         if infos.len() != tensors.len() || result.flat().len() != tensors.len() {
             let m = format!("function {} returns {}", self.lin.name, show_info(&f.ret));
-            return Err(Diag::error(f.span, m).help("a compiled function returns tensors and tuples of tensors"));
+            return Err(Diag::error(f.span, m).help("a compiled function returns tensors, lists and tuples of them"));
         }
         let mut kept = Vec::new();
         for (i, (tensor, info)) in tensors.iter().zip(&infos).enumerate() {
             let name = if tensors.len() == 1 { "out".to_string() } else { format!("out{i}") };
+            let Some(info) = info.as_tensor().filter(|_| !self.lin.is_list(*tensor)) else {
+                if !self.lin.is_list(*tensor) {
+                    let m = format!("function {} returns {}", self.lin.name, show_info(&f.ret));
+                    return Err(Diag::error(f.span, m).help("what is returned as R.Object must be a list"));
+                }
+                kept.push((*tensor, ReturnSlot { name, position: i, rank: Some(0), dtype: None }));
+                continue;
+            };
             match (info.dims.known(), info.dtype) {
                 (Some(dims), Some(dtype)) if self.told(dims) => {
                     let slot = OutSlot { name, position: i, dims: dims.to_vec(), dtype };
@@ -73,11 +81,14 @@ impl Builder<'_, '_> {
             return Err(Diag::error(f.span, m).help("give it one with R.match_cast"));
         };
         let rank = own.dims.as_ref().map(Vec::len).or(info.dims.rank());
-        Ok(ReturnSlot { name, position, rank, dtype })
+        Ok(ReturnSlot { name, position, rank, dtype: Some(dtype) })
     }
 
     /// The tensor, or a copy where its memory is the caller's or returned already (`seen`).
     fn outliving(&mut self, tensor: TensorId, seen: &mut BTreeSet<StorageId>, steps: &mut Vec<Step>) -> TensorId {
+        if self.lin.is_list(tensor) {
+            return tensor;
+        }
         let sources = sources(&self.lin, steps, self.lin.storage_of(tensor));
         let theirs = |s: &StorageId| matches!(self.lin.storages[*s].origin, Origin::Param(_) | Origin::Out(_));
         let own = !sources.iter().any(theirs) && sources.is_disjoint(seen);
@@ -90,6 +101,22 @@ impl Builder<'_, '_> {
         steps.push(Step::Clone { from: tensor, to });
         to
     }
+}
+
+/// What a result holds that is no tuple, in order; nothing, if it holds anything but tensors and objects.
+pub(super) fn flat(info: &StructInfo) -> Vec<&StructInfo> {
+    fn go<'a>(info: &'a StructInfo, out: &mut Vec<&'a StructInfo>) -> bool {
+        match info {
+            StructInfo::Tuple(fields) => fields.iter().all(|f| go(f, out)),
+            StructInfo::Tensor(_) | StructInfo::Object => {
+                out.push(info);
+                true
+            }
+            _ => false,
+        }
+    }
+    let mut out = Vec::new();
+    if go(info, &mut out) { out } else { Vec::new() }
 }
 
 /// The root storages whose memory a storage can be: itself, or for a value what branches move to it.

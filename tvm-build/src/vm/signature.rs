@@ -59,6 +59,7 @@ impl Emitter<'_> {
                 };
                 Type::Tensor { dtype, shape: self.bind_dims(&t.dims, &mut complete)? }
             }
+            StructInfo::Object => Type::List,
             StructInfo::Shape(dims) => Type::Shape(self.bind_dims(dims, &mut complete)?),
             StructInfo::Prim(d, e) if d.is_float() => {
                 self.bind_scalar(e.as_ref(), reg);

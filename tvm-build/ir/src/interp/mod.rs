@@ -17,6 +17,7 @@ mod emit;
 mod erf;
 mod flow;
 mod layout;
+mod list;
 mod loops;
 mod lowered;
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub enum Value {
     Tensor(Rc<RefCell<TensorBuf>>),
     /// A tuple.
     Tuple(Vec<Value>),
+    /// A list.
+    List(Rc<Vec<Value>>),
     /// A shape.
     Shape(Vec<i64>),
     /// A scalar: a literal.
@@ -72,6 +74,7 @@ impl Value {
             Value::Tuple(items) => StructInfo::Tuple(items.iter().map(Value::info).collect::<Option<_>>()?),
             Value::Shape(dims) => StructInfo::Shape(Dims::Known(dims.iter().map(|d| PrimExpr::i64(*d)).collect())),
             Value::Prim(e) => StructInfo::Prim(e.dtype(), Some(e.clone())),
+            Value::List(_) => StructInfo::Object,
             Value::Global(_) | Value::Closure(..) | Value::Other(_) => return None,
         })
     }
@@ -277,6 +280,9 @@ fn effect(f: &PrimFunc, args: &[Value]) -> Result<(), Diag> {
 /// Ops that stay calls until VM code generation.
 fn builtin(c: &Call, frame: &Frame, info: &StructInfo) -> Result<Value, Diag> {
     let args = frame.leaves(&c.args)?;
+    if let Some(result) = super::list::call(c, &args) {
+        return result;
+    }
     match (c.op.name(), args.as_slice(), info) {
         ("builtin.alloc_tensor", _, StructInfo::Tensor(t)) => Ok(Value::tensor(frame.zeros(t, c.span)?)),
         ("tensor_to_shape", [Value::Tensor(t)], _) => {

@@ -23,6 +23,7 @@ mod image;
 mod join;
 mod legalize;
 mod linalg;
+mod list;
 mod matmul;
 mod memory;
 mod ngram;
@@ -86,6 +87,7 @@ static FILES: &[&[OpDef]] = &[
     image::OPS,
     join::OPS,
     linalg::OPS,
+    list::OPS,
     matmul::OPS,
     memory::OPS,
     ngram::OPS,

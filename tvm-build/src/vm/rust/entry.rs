@@ -150,6 +150,7 @@ impl Signature {
             let (rust, zero) = element(o.dtype, &o.name)?;
             let dims = match &o.shape {
                 OutShape::Given(dims) => dims,
+                OutShape::List => return Err(no_list(&o.name)),
                 OutShape::Returned(rank) => {
                     s.fallible = true;
                     s.returned(o, *rank, rust, &mut ids)?;
@@ -192,6 +193,7 @@ impl Signature {
         let each = entry.outs.iter().filter_map(|o| match o.shape {
             OutShape::Given(_) => outs.next().map(|o| (given(o), o.name.clone())),
             OutShape::Returned(_) => returned.next().map(|r| (view_type(r), r.name.clone())),
+            OutShape::List => None,
         });
         each.unzip()
     }
@@ -239,6 +241,7 @@ impl Signature {
                 self.fallible = true;
                 return Ok(());
             }
+            EntryKind::List => return Err(no_list(label)),
             EntryKind::Shape(dims) => {
                 self.params.push(format!("{name}: &[i64]"));
                 self.args.push(format!("Arg::shape({name})"));
@@ -465,6 +468,15 @@ fn with_self(params: &[String]) -> String {
     let mut all = vec!["&mut self".to_string()];
     all.extend_from_slice(params);
     all.join(", ")
+}
+
+/// Typed entry points have no form for lists.
+pub(super) fn no_list(label: &str) -> Diag {
+    Diag::error(
+        Span::NONE,
+        format!("{label} is a sequence or an optional, which typed entry points do not take or give"),
+    )
+    .help("take and give its items as tensors, or run the model with tvm_build::host")
 }
 
 /// The Rust type of an element and its zero.

@@ -1,6 +1,6 @@
 //! Entry points for arrays of ndarray.
 
-use super::entry::{call, element};
+use super::entry::{call, element, no_list};
 use super::expr::extent;
 use super::names::{Identifiers, comment};
 use crate::vm::program::{Entry, EntryKind, OutShape};
@@ -43,6 +43,7 @@ pub(super) fn print(
                 let m = format!("the rank or dtype of parameter {} is not known", p.name);
                 return Err(Diag::error(Span::NONE, m).help("declare it, or turn the ndarray entry points off"));
             }
+            EntryKind::List => return Err(no_list(&p.name)),
             EntryKind::Shape(_) => {
                 params.push(format!("{name}: &[i64]"));
                 args.push(format!("Arg::shape({name})"));
@@ -70,6 +71,7 @@ pub(super) fn print(
         let name = ids.fresh(&o.name);
         let dims = match &o.shape {
             OutShape::Given(dims) => dims,
+            OutShape::List => return Err(no_list(&o.name)),
             OutShape::Returned(rank) => {
                 let rank = rank.ok_or_else(|| {
                     let m = format!("the rank of {} is not known", o.name);

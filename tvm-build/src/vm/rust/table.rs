@@ -59,6 +59,7 @@ fn ty(t: &Type) -> String {
         Type::Int(d) => format!("Type::Int({})", dim(d)),
         Type::Float => "Type::Float".into(),
         Type::Bool => "Type::Bool".into(),
+        Type::List => "Type::List".into(),
     }
 }
 

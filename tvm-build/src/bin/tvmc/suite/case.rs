@@ -14,7 +14,7 @@ use tvm_ir::diag::Diags;
 use tvm_ir::dtype::DType;
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
-use tvm_runtime::host::HostTensor;
+use tvm_runtime::host::{HostList, HostTensor, HostValue};
 
 /// Prints the outcome on a line. Fails only if the command line is at fault.
 pub fn run(args: &CaseArgs) -> Result<(), Failure> {
@@ -177,7 +177,7 @@ fn run_set(
     let entry = host.entry("main").map_err(|d| fail(Stage::Run)(d.into()))?.clone();
     let inputs = given.iter().enumerate().map(|(i, (port, datum))| input(&entry, i, port, datum));
     let mut inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    let results = host.run("main", &mut inputs).map_err(|d| fail(Stage::Run)(d.into()))?;
+    let results = host.run_values("main", &mut inputs).map_err(|d| fail(Stage::Run)(d.into()))?;
     if results.len() != outputs.len() {
         let (n, m) = (results.len(), outputs.len());
         return Err(Outcome::failed(Stage::Mismatch, format!("there are {n} outputs, expected {m}")));
@@ -197,32 +197,64 @@ fn read(set: &Path, role: &str, i: usize, port: &Port, limits: &Limits) -> Resul
     onnx::read_datum(&value_path(set, role, i), &port.kind, limits).map_err(bad_case)
 }
 
-fn input(entry: &Entry, at: usize, port: &Port, datum: &Datum) -> Result<HostTensor, Outcome> {
+fn input(entry: &Entry, at: usize, port: &Port, datum: &Datum) -> Result<HostValue, Outcome> {
     let error = |reason: String| Outcome::failed(Stage::Run, format!("input {}: {reason}", port.name));
-    let Datum::Tensor { dtype, shape, data } = datum else {
-        return Err(error("only tensors of numbers can be passed".into()));
+    let wanted = match entry.params.get(at).map(|p| &p.kind) {
+        Some(EntryKind::Tensor(wanted, _)) => *wanted,
+        _ => None,
     };
-    let dtype = run_dtype(*dtype).ok_or_else(|| error(format!("{dtype} cannot be passed")))?;
-    if let Some(EntryKind::Tensor(Some(wanted), _)) = entry.params.get(at).map(|p| &p.kind)
-        && *wanted != dtype
-    {
-        return Err(error(format!("the elements are {dtype}, the function takes {wanted}")));
+    value(datum, wanted).map_err(error)
+}
+
+/// A value to pass; an optional is a list of no or one item. The error is a sentence.
+fn value(datum: &Datum, wanted: Option<tvm_runtime::DType>) -> Result<HostValue, String> {
+    let (dtype, shape, data) = match datum {
+        Datum::Tensor { dtype, shape, data } => (dtype, shape, data),
+        Datum::Sequence(items) => {
+            let items = items.iter().map(|item| value(item, None)).collect::<Result<_, _>>()?;
+            return Ok(HostValue::List(HostList::new(items)));
+        }
+        Datum::Optional(item) => {
+            let items = item.iter().map(|item| value(item, None)).collect::<Result<_, _>>()?;
+            return Ok(HostValue::List(HostList::new(items)));
+        }
+        Datum::Other(kind) => return Err(format!("tensors of {kind} cannot be passed")),
+    };
+    let dtype = run_dtype(*dtype).ok_or_else(|| format!("{dtype} cannot be passed"))?;
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != dtype) {
+        return Err(format!("the elements are {dtype}, the function takes {wanted}"));
     }
     let extents: Result<Vec<i64>, _> = shape.iter().map(|d| i64::try_from(*d)).collect();
     extents
         .ok()
         .and_then(|extents| HostTensor::new(dtype, &extents, data))
-        .ok_or_else(|| error(format!("{} bytes do not fit the shape {shape:?}", data.len())))
+        .map(HostValue::Tensor)
+        .ok_or_else(|| format!("{} bytes do not fit the shape {shape:?}", data.len()))
 }
 
-fn output(port: &Port, actual: &HostTensor, wanted: &Datum, tolerance: Tolerance) -> Result<(), Outcome> {
+fn output(port: &Port, actual: &HostValue, wanted: &Datum, tolerance: Tolerance) -> Result<(), Outcome> {
     let error = |reason: String| Outcome::failed(Stage::Mismatch, format!("output {}: {reason}", port.name));
-    let Datum::Tensor { dtype, shape, data } = wanted else {
-        return Err(error("a tensor, expected is another kind of value".into()));
+    same(actual, wanted, tolerance).map_err(error)
+}
+
+fn same(actual: &HostValue, wanted: &Datum, tolerance: Tolerance) -> Result<(), String> {
+    let items: Vec<&Datum> = match (actual, wanted) {
+        (HostValue::Tensor(actual), Datum::Tensor { dtype, shape, data }) => {
+            let own = actual.dtype();
+            let own: DType = own.to_string().parse().map_err(|_| format!("{own} cannot be compared"))?;
+            let extents: Vec<u64> = actual.shape().iter().map(|d| d.unsigned_abs()).collect();
+            let actual = View { dtype: own, shape: &extents, data: actual.bytes() };
+            return compare(actual, View { dtype: *dtype, shape, data }, tolerance);
+        }
+        (HostValue::List(_), Datum::Sequence(items)) => items.iter().collect(),
+        (HostValue::List(_), Datum::Optional(item)) => item.iter().map(|item| &**item).collect(),
+        (HostValue::Tensor(_), _) => return Err("a tensor, expected is another kind of value".into()),
+        (HostValue::List(_), _) => return Err("a list, expected is another kind of value".into()),
     };
-    let actual_dtype: DType =
-        actual.dtype().to_string().parse().map_err(|_| error(format!("{} cannot be compared", actual.dtype())))?;
-    let extents: Vec<u64> = actual.shape().iter().map(|d| d.unsigned_abs()).collect();
-    let actual = View { dtype: actual_dtype, shape: &extents, data: actual.bytes() };
-    compare(actual, View { dtype: *dtype, shape, data }, tolerance).map_err(error)
+    let HostValue::List(list) = actual else { return Ok(()) };
+    if list.items().len() != items.len() {
+        return Err(format!("it has {} items, expected {}", list.items().len(), items.len()));
+    }
+    let each = list.items().iter().zip(items).enumerate();
+    each.map(|(i, (a, w))| same(a, w, tolerance).map_err(|e| format!("item {i}: {e}"))).collect()
 }
