@@ -18,7 +18,7 @@ fn error(d: &Diag, spans: &TokenSpans) -> TokenStream {
     }
     // Stable Rust shows one place an error: the others are quoted.
     for label in d.labels.iter().skip(1) {
-        let quoted = spans.get(label.span).and_then(|(a, b)| source_text(a, b));
+        let quoted = spans.tokens(label.span).map(written).filter(|code| code.len() <= 60);
         match (quoted, label.text.is_empty()) {
             (Some(code), false) => text.push_str(&format!("\nnote: {}: `{code}`", label.text)),
             (Some(code), true) => text.push_str(&format!("\nnote: see `{code}`")),
@@ -42,15 +42,11 @@ pub(crate) fn at(first: Span, last: Span, text: &str) -> TokenStream {
     quote_spanned!(first=> ::#core::compile_error! #arguments)
 }
 
-/// What the user wrote, when it is short: rustc gives the text of single tokens on stable Rust.
-fn source_text(first: Span, last: Span) -> Option<String> {
-    let whole = first.join(last).and_then(|s| s.source_text());
-    let text = match whole {
-        Some(text) => text,
-        None => {
-            let (a, b) = (first.source_text()?, last.source_text()?);
-            if a == b { a } else { return None }
-        }
-    };
-    (text.len() <= 60 && !text.contains('\n')).then_some(text)
+/// Tokens as one writes them.
+fn written(tokens: &TokenStream) -> String {
+    let mut text = tokens.to_string();
+    for (from, to) in [(" :: ", "::"), (" < ", "<"), (" >", ">"), (" ,", ","), (" . ", "."), ("( ", "("), (" )", ")")] {
+        text = text.replace(from, to);
+    }
+    text
 }

@@ -3,6 +3,7 @@
 
 pub mod arith;
 pub mod attrs;
+pub mod check;
 pub mod constant;
 pub mod diag;
 pub mod dtype;

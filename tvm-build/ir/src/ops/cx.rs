@@ -4,7 +4,7 @@ use super::show::{show_dims, show_expr, show_tensor};
 use crate::attrs::AttrValue;
 use crate::diag::Diag;
 use crate::dtype::DType;
-use crate::prim::{Buffer, PrimExpr};
+use crate::prim::{Buffer, PrimExpr, PrimKind};
 use crate::relax::{Dims, InferCx, Leaf, LowerCx, StructInfo, TensorInfo};
 
 impl InferCx<'_> {
@@ -129,9 +129,16 @@ impl InferCx<'_> {
         match (a.dtype, b.dtype) {
             (Some(x), Some(y)) if x != y => {
                 let (p, q) = (self.arg_name(i), self.arg_name(j));
-                Err(self
-                    .fail(format!("`{p}` is {x} and `{q}` is {y}"))
-                    .help(format!("convert one of them: R.astype({q}, \"{x}\")")))
+                let d = self.fail(format!("`{p}` is {x} and `{q}` is {y}"));
+                let help = |number: &PrimExpr, dtype: DType| {
+                    format!("give the number the tensor's type: R.const({}, \"{dtype}\")", show_expr(number))
+                };
+                let is_number = |e: &PrimExpr| matches!(e.kind(), PrimKind::Int(_) | PrimKind::Float(_));
+                Err(match (self.call.args.get(i), self.call.args.get(j)) {
+                    (_, Some(Leaf::Prim(e))) if is_number(e) => d.help(help(e, x)),
+                    (Some(Leaf::Prim(e)), _) if is_number(e) => d.help(help(e, y)),
+                    _ => d.help(format!("convert one of them: R.astype({q}, \"{x}\")")),
+                })
             }
             (Some(x), Some(_)) => Ok(Some(x)),
             _ => Ok(None),

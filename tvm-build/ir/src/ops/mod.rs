@@ -8,6 +8,7 @@ mod adaptive_pool;
 mod attention;
 mod batch_norm;
 mod binary;
+mod blame;
 mod check;
 mod checked_index;
 mod collapse;
@@ -57,8 +58,10 @@ mod unique;
 mod view_extents;
 mod window;
 
+pub(crate) use blame::{operand_at_fault, with_written_names};
 pub use check::make_call;
 pub use legalize::legalize;
+pub(crate) use show::show_expr;
 pub use show::{show_dims, show_info};
 
 use crate::arith::Analyzer;

@@ -204,6 +204,14 @@ impl Expr {
         }
     }
 
+    /// Where what is called is written; the whole of what is no call.
+    pub(super) fn callee_span(&self) -> Span {
+        match &self.kind {
+            ExprKind::Call { func, .. } => func.span,
+            _ => self.span,
+        }
+    }
+
     /// Path, arguments and keywords of a call of a dotted name.
     pub(super) fn call(&self) -> Option<(String, &[Expr], &[Keyword])> {
         match &self.kind {

@@ -95,11 +95,11 @@ impl TirLower<'_, '_> {
             return Err(Diag::error(target.span, "cannot assign to this"));
         };
         if path == "T.axis.remap" {
-            return self.remap(target, args, value.span);
+            return self.remap(target, args, value.callee_span());
         }
         let Some(name) = target.name() else { return Err(Diag::error(target.span, "cannot assign to this")) };
         let ident = Ident { name: name.clone(), span: target.span };
-        let mut a = Args::new(&path, value.span, args, keywords);
+        let mut a = Args::new(&path, value.callee_span(), args, keywords);
         match path.as_str() {
             "T.match_buffer" => {
                 let handle = a.need("param")?;
@@ -121,7 +121,7 @@ impl TirLower<'_, '_> {
                     b.allocs.push(buffer);
                 }
             }
-            p if p.starts_with("T.axis.") => self.axis(&ident, p, a)?,
+            p if p.starts_with("T.axis.") => self.axis(&ident, p, value.callee_span(), a)?,
             p => match p.strip_prefix("T.").map(str::parse::<DType>) {
                 Some(Ok(dtype)) => self.symbol(&ident, dtype)?,
                 _ => return Err(Diag::error(target.span, "cannot assign to this")),
@@ -142,11 +142,6 @@ impl TirLower<'_, '_> {
     }
 
     fn add_iter(&mut self, ident: &Ident, dom: Range, kind: IterKind, binding: PrimExpr) -> Lowered<()> {
-        if self.blocks.len() < 2 {
-            return Err(
-                Diag::error(ident.span, "T.axis outside of a block").help("open one: `with T.block(\"name\"):`")
-            );
-        }
         let dtype = if binding.dtype().bits > dom.extent.dtype().bits { binding.dtype() } else { dom.extent.dtype() };
         let binding = if matches!(binding.kind(), PrimKind::Int(_)) { binding.cast(dtype) } else { binding };
         let var = Var::at(ident.name.clone(), dtype, ident.span);
@@ -157,7 +152,7 @@ impl TirLower<'_, '_> {
         Ok(())
     }
 
-    fn axis(&mut self, ident: &Ident, path: &str, mut a: Args<'_>) -> Lowered<()> {
+    fn axis(&mut self, ident: &Ident, path: &str, at: Span, mut a: Args<'_>) -> Lowered<()> {
         let kind = match path {
             "T.axis.spatial" | "T.axis.S" => IterKind::Spatial,
             "T.axis.reduce" | "T.axis.R" => IterKind::Reduce,
@@ -166,12 +161,15 @@ impl TirLower<'_, '_> {
             other => {
                 let known = ["T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"];
                 return Err(suggest(
-                    Diag::error(ident.span, format!("unknown axis `{other}`")),
+                    Diag::error(at, format!("unknown axis `{other}`")),
                     other,
                     known.into_iter(),
                 ));
             }
         };
+        if self.blocks.len() < 2 {
+            return Err(Diag::error(at, format!("{path} outside of a block")).help("open one: `with T.block(\"name\"):`"));
+        }
         let at = a.need("dom")?;
         let dom = match at.items() {
             Some([min, stop]) => {
@@ -186,13 +184,19 @@ impl TirLower<'_, '_> {
         a.finish()?;
         for e in [&dom.min, &dom.extent, &binding] {
             if !e.dtype().is_integer() {
-                return Err(Diag::error(ident.span, format!("an axis needs integers, not {}", e.dtype())));
+                let place = e.span().or(at.span);
+                return Err(Diag::error(place, format!("an axis needs integers, not {}", e.dtype())));
             }
         }
         self.add_iter(ident, dom, kind, binding)
     }
 
     fn remap(&mut self, target: &Expr, args: &[Expr], span: Span) -> Lowered<()> {
+        if self.blocks.len() < 2 {
+            return Err(
+                Diag::error(span, "T.axis.remap outside of a block").help("open one: `with T.block(\"name\"):`")
+            );
+        }
         let [kinds, values] = args else {
             return Err(Diag::error(span, "T.axis.remap takes kinds and loop variables"));
         };
@@ -234,7 +238,7 @@ impl TirLower<'_, '_> {
         let Some((path, args, keywords)) = value.call() else {
             return Err(Diag::error(value.span, "expected T.block(\"name\") or T.init()"));
         };
-        let mut a = Args::new(&path, value.span, args, keywords);
+        let mut a = Args::new(&path, value.callee_span(), args, keywords);
         match path.as_str() {
             "T.block" | "T.sblock" => {
                 let name = match a.take("name")? {
@@ -277,7 +281,7 @@ impl TirLower<'_, '_> {
                 Ok(Some(Stmt::Let(Box::new(LetStmt { var, value: v, body }))))
             }
             other => Err(suggest(
-                Diag::error(value.span, format!("`{other}` cannot be opened with `with`")),
+                Diag::error(value.callee_span(), format!("`{other}` cannot be opened with `with`")),
                 other,
                 ["T.block", "T.init"].into_iter(),
             )),
@@ -289,7 +293,7 @@ impl TirLower<'_, '_> {
         let Some((path, args, keywords)) = e.call() else {
             return Err(Diag::error(e.span, "this expression does nothing"));
         };
-        let mut a = Args::new(&path, e.span, args, keywords);
+        let mut a = Args::new(&path, e.callee_span(), args, keywords);
         match path.as_str() {
             "T.reads" | "T.writes" => {
                 let mut regions = Vec::new();
@@ -302,18 +306,18 @@ impl TirLower<'_, '_> {
                     let (buffer, ranges) = self.cx.region(r)?;
                     regions.push(Region { buffer, ranges });
                 }
-                let block = self.open_block(e.span)?;
+                let block = self.open_block(e.callee_span(), &path)?;
                 if path == "T.reads" { block.reads = Some(regions) } else { block.writes = Some(regions) }
             }
             "T.where" => {
                 let cond = self.cx.condition(a.need("predicate")?)?;
                 a.finish()?;
-                self.open_block(e.span)?.predicate = Some(cond);
+                self.open_block(e.callee_span(), &path)?.predicate = Some(cond);
             }
             "T.block_attr" | "T.sblock_attr" => {
                 let attrs = self.cx.attrs(a.need("attrs")?)?;
                 a.finish()?;
-                self.open_block(e.span)?.annotations = attrs;
+                self.open_block(e.callee_span(), &path)?.annotations = attrs;
             }
             "T.func_attr" => {
                 let attrs = self.cx.attrs(a.need("attrs")?)?;
@@ -326,7 +330,10 @@ impl TirLower<'_, '_> {
                 return Ok(Some(Stmt::Evaluate(v)));
             }
             _ => {
-                let v = self.cx.prim(e).map_err(|d| suggest(d, &path, STATEMENTS.iter().copied()))?;
+                let v = self.cx.prim(e).map_err(|d| match d.help {
+                    Some(_) => d,
+                    None => suggest(d, &path, STATEMENTS.iter().copied()),
+                })?;
                 if matches!(v.kind(), PrimKind::Call(..) | PrimKind::CallExtern(..)) {
                     return Ok(Some(Stmt::Evaluate(v)));
                 }
@@ -337,9 +344,10 @@ impl TirLower<'_, '_> {
         Ok(None)
     }
 
-    fn open_block(&mut self, span: Span) -> Lowered<&mut OpenBlock> {
+    fn open_block(&mut self, span: Span, path: &str) -> Lowered<&mut OpenBlock> {
         match self.blocks.len() {
-            0 | 1 => Err(Diag::error(span, "this belongs in a block").help("open one: `with T.block(\"name\"):`")),
+            0 | 1 => Err(Diag::error(span, format!("{path} outside of a block"))
+                .help("open one: `with T.block(\"name\"):`")),
             n => Ok(&mut self.blocks[n - 1]),
         }
     }

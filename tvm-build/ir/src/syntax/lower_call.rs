@@ -2,7 +2,7 @@
 
 use super::ast::{Expr, ExprKind, UnaryOp};
 use super::lower_prim::Lowered;
-use super::scope::{Args, Entity, Lower, suggest};
+use super::scope::{Args, Entity, Lower, suggest_in};
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::prim::{BinOp, CmpOp, INTRINSICS, Intrinsic, PrimExpr, PrimKind, ResultType, Var};
@@ -180,21 +180,23 @@ impl Lower<'_> {
         };
         let Some(f) = Intrinsic::parse(table_name) else {
             let known = INTRINSICS.iter().map(|(_, d)| d.name).chain(BINARY.iter().map(|(n, ..)| *n));
-            let d = Diag::error(e.span, format!("unknown function T.{name}"));
-            return Err(suggest(d, name, known.chain(OTHERS.iter().copied())));
+            let d = Diag::error(e.callee_span(), format!("unknown function T.{name}"));
+            return Err(suggest_in(d, "T.", name, known.chain(OTHERS.iter().copied())));
         };
         let given = a.rest();
         let arity = usize::from(f.def().arity);
         if given.len() != arity {
             let d =
                 format!("T.{name} takes {arity} argument{}, not {}", if arity == 1 { "" } else { "s" }, given.len());
-            return Err(Diag::error(e.span, d));
+            let at = given.get(arity).map_or(e.callee_span(), |extra| extra.span);
+            return Err(Diag::error(at, d));
         }
         a.finish()?;
         let mut args = given.iter().map(|x| self.number(x)).collect::<Result<Vec<_>, _>>()?;
         let integral = matches!(f, Intrinsic::BitNot | Intrinsic::Popcount | Intrinsic::Clz);
         if let Some(x) = args.first().filter(|x| integral && x.dtype().is_float()) {
-            return Err(Diag::error(e.span, format!("T.{name} needs an integer, not {}", x.dtype())));
+            let at = given.first().map_or(e.span, |g| g.span);
+            return Err(Diag::error(at, format!("T.{name} needs an integer, not {}", x.dtype())));
         }
         if let ([x, y, ..], ResultType::First) = (args.as_mut_slice(), f.def().result) {
             if x.dtype() != y.dtype() && matches!(y.kind(), PrimKind::Int(_) | PrimKind::Float(_)) {

@@ -4,8 +4,11 @@ use super::ast::{Expr, Ident, Stmt as Surface, StmtKind};
 use super::lower_prim::Lowered;
 use super::lower_relax::RelaxLower;
 use super::lower_sinfo::contradiction;
-use super::scope::Entity;
+use super::scope::{Entity, consequence};
 use crate::diag::Diag;
+use crate::dtype::DType;
+use crate::ops::show_info;
+use crate::relax::verify::conflict;
 use crate::relax::{Body, Dims, Expr as Value, If, Leaf, StructInfo, TensorInfo};
 use crate::span::Span;
 
@@ -18,17 +21,43 @@ impl RelaxLower<'_, '_> {
         if otherwise.is_empty() {
             return Err(Diag::error(span, "`if` without `else`: both branches must bind the result"));
         }
-        let cond = self.leaf(cond)?;
-        let (then, name, then_info) = self.branch(then, "then", span)?;
+        let value = self.condition(cond);
+        let value = self.cx.keep(value);
+        // The errors of both branches are told.
+        let then = self.branch(then, "then", span);
+        let then = self.cx.keep(then);
         let (otherwise, other_name, other_info) = self.branch(otherwise, "else", span)?;
+        let (Some(cond), Some((then, name, then_info))) = (value, then) else { return Err(consequence()) };
         if name.name != other_name.name {
             let d = format!("the branches bind different names, `{}` and `{}`", name.name, other_name.name);
             return Err(Diag::error(other_name.span, d).label(name.span, "bound by the other branch"));
         }
+        if conflict(&then_info, &other_info, &self.cx.analyzer) {
+            let (a, b) = (show_info(&then_info), show_info(&other_info));
+            let d = format!("the branches give different types to `{}`: {a} and {b}", name.name);
+            return Err(Diag::error(other_name.span, d).label(name.span, "the other branch"));
+        }
         let info = join(&then_info, &other_info);
-        let var = self.bind(name.name.clone(), Value::If(Box::new(If { cond, then, otherwise })), info, span);
+        let value = Value::If(Box::new(If { cond, then, otherwise }));
+        let var = self.bind(name.name.clone(), value, info, name.span, span);
         self.cx.scope.define(&name.name, Entity::Relax(var), name.span);
         Ok(())
+    }
+
+    /// A condition: a bool scalar.
+    fn condition(&mut self, cond: &Expr) -> Lowered<Leaf> {
+        let leaf = self.leaf(cond)?;
+        let scalar = StructInfo::tensor(Vec::new(), DType::BOOL);
+        if let Some(info) = leaf.info().filter(|i| conflict(i, &scalar, &self.cx.analyzer)) {
+            let d = Diag::error(cond.span, format!("a condition must be a bool scalar, it is {}", show_info(&info)));
+            return Err(match &info {
+                StructInfo::Tensor(t) if t.dtype == Some(DType::BOOL) => {
+                    d.help("the branch is taken once: reduce the tensor to rank 0 first; R.where chooses by element")
+                }
+                _ => d.help("compare it: R.greater(x, R.const(0.0, \"float32\")), of rank 0"),
+            });
+        }
+        Ok(leaf)
     }
 
     /// A branch: its last statement binds the result.
@@ -79,9 +108,12 @@ impl RelaxLower<'_, '_> {
         }
         let leaf = match v {
             Value::Leaf(l) => l,
-            other => Leaf::Var(self.bind(format!("{name}_{suffix}"), other, info.clone(), target.span)),
+            other => {
+                let (at, place) = (target.span, value.callee_span());
+                Leaf::Var(self.bind(format!("{name}_{suffix}"), other, info.clone(), at, place))
+            }
         };
-        Ok((Ident { name: name.clone(), span: target.span }, leaf, info))
+        Ok((Ident { name: name.clone(), span: value.span }, leaf, info))
     }
 }
 

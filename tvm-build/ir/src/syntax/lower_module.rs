@@ -13,6 +13,7 @@ use crate::name::Name;
 use crate::span::{SourceId, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Relax,
     Prim,
@@ -149,23 +150,31 @@ impl ModuleLower<'_> {
                 }
             }
         }
-        for (def, kind) in defs {
-            let mut cx = self.cx(&self.signatures);
-            let flags = flags(&mut cx, &def.decorators);
-            let func = match kind {
-                Kind::Relax => lower_function(&mut cx, def, flags).map(Func::Relax),
-                Kind::Prim => Some(Func::Prim(lower_prim_func(&mut cx, def, flags.private))),
-            };
-            diags.extend(cx.diags);
-            if let Some(f) = func {
-                self.module.funcs.insert(def.ident.name.clone(), f);
+        // PrimFuncs first: their parameters are what calls must fit. What is wrong is told in the order of the text.
+        let mut found: Vec<Diags> = defs.iter().map(|_| Diags::new()).collect();
+        for wanted in [Kind::Prim, Kind::Relax] {
+            for ((def, kind), found) in defs.iter().zip(&mut found).filter(|((_, kind), _)| *kind == wanted) {
+                let mut cx = self.cx(&self.signatures);
+                let flags = flags(&mut cx, &def.decorators);
+                let func = match kind {
+                    Kind::Relax => lower_function(&mut cx, def, flags).map(Func::Relax),
+                    Kind::Prim => Some(Func::Prim(lower_prim_func(&mut cx, def, flags.private))),
+                };
+                found.extend(cx.diags);
+                if let (Some(Func::Prim(f)), false) = (&func, found.has_errors()) {
+                    self.signatures.insert(def.ident.name.clone(), Signature::Prim(Some(f.params.clone())));
+                }
+                if let Some(f) = func {
+                    self.module.funcs.insert(def.ident.name.clone(), f);
+                }
             }
         }
+        found.into_iter().for_each(|d| diags.extend(d));
     }
 
     fn signature(&self, def: &FuncDef, kind: &Kind) -> Signature {
         match kind {
-            Kind::Prim => Signature::Prim,
+            Kind::Prim => Signature::Prim(None),
             Kind::Relax => {
                 // Errors of signatures are reported when the function itself is lowered.
                 let empty = BTreeMap::new();

@@ -82,7 +82,7 @@ impl Lower<'_> {
                     return Err(Diag::error(func.span, "only functions of `T` can be called in a scalar expression"));
                 };
                 let name = name.to_string();
-                self.prim_call(&name, e, Args::new(&format!("T.{name}"), e.span, args, keywords))?
+                self.prim_call(&name, e, Args::new(&format!("T.{name}"), func.span, args, keywords))?
             }
             ExprKind::Attr(..) => {
                 return Err(Diag::error(e.span, format!("`{}` is not a scalar", e.path().unwrap_or_default())));
@@ -214,7 +214,7 @@ impl Lower<'_> {
             count(dims, "dimension", "dimensions"),
             count(indices, "index is given", "indices are given")
         );
-        Err(Diag::error(span, d).label(buffer.span, "the buffer"))
+        Err(Diag::error(span, d).label(buffer.span, "the buffer is declared here"))
     }
 
     fn index(&mut self, e: &Expr) -> Lowered<PrimExpr> {

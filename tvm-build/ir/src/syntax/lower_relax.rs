@@ -137,9 +137,17 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         }
     }
 
-    /// Adds a binding of a new variable.
-    pub(super) fn bind(&mut self, name: impl Into<Name>, value: Value, info: StructInfo, span: Span) -> Var {
-        let var = Var::at(name, info, span);
+    /// Adds a binding of a new variable; the places are those of the name and of what is at fault when the value is: the
+    /// function or op that is called.
+    pub(super) fn bind(
+        &mut self,
+        name: impl Into<Name>,
+        value: Value,
+        info: StructInfo,
+        at: Span,
+        span: Span,
+    ) -> Var {
+        let var = Var::at(name, info, at);
         self.current.push(Binding { var: var.clone(), value, span });
         self.counts[usize::from(self.in_dataflow)] += 1;
         var
@@ -152,7 +160,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             0 => base.to_string(),
             n => format!("{base}{n}"),
         };
-        self.bind(name, value, info, span)
+        self.bind(name, value, info, span, span)
     }
 
     /// What a name stands for.
@@ -242,7 +250,8 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
                 self.hidden = hidden;
                 if let Some(f) = f {
                     let info = f.info();
-                    let var = self.bind(def.ident.name.clone(), Value::Function(Box::new(f)), info, def.ident.span);
+                    let at = def.ident.span;
+                    let var = self.bind(def.ident.name.clone(), Value::Function(Box::new(f)), info, at, at);
                     self.cx.scope.define(&def.ident.name, Entity::Relax(var), def.ident.span);
                 }
                 Ok(())
@@ -284,7 +293,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
                 let lowered = self.value(e);
                 self.bare_call = false;
                 let (value, info) = lowered?;
-                self.bind("_", value, info, e.span);
+                self.bind("_", value, info, e.span, e.callee_span());
                 Ok(())
             }
             None => Err(Diag::error(e.span, "this expression does nothing")),
@@ -373,7 +382,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             }
             info = declared;
         }
-        let var = self.bind(name.clone(), value_, info, target.span);
+        let var = self.bind(name.clone(), value_, info, target.span, value.callee_span());
         self.hidden.remove(name);
         self.cx.scope.define(name, Entity::Relax(var), target.span);
         Ok(())

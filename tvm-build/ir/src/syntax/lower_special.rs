@@ -6,7 +6,8 @@ use super::lower_relax::RelaxLower;
 use super::scope::{Args, Signature};
 use crate::diag::Diag;
 use crate::prim::PrimExpr;
-use crate::relax::{CallTir, Expr as Value, GlobalVar, Leaf, Loop, StructInfo};
+use crate::relax::verify::{CallPart, call_tir_faults};
+use crate::relax::{CallTir, Expr as Value, GlobalVar, Leaf, Loop, StructInfo, TensorInfo};
 use crate::span::Span;
 
 impl RelaxLower<'_, '_> {
@@ -23,7 +24,8 @@ impl RelaxLower<'_, '_> {
         let out = match name {
             "call_tir" | "call_tir_inplace" => {
                 let func = self.prim_func(a.need("func")?)?;
-                let inputs = self.inputs(a.need("args")?)?;
+                let written = a.need("args")?;
+                let inputs = self.inputs(written)?;
                 let inplace = match a.keyword("inplace_indices") {
                     Some(e) => {
                         let at = e.span;
@@ -40,8 +42,10 @@ impl RelaxLower<'_, '_> {
                     Some(e) => self.tir_vars(e)?,
                     None => Vec::new(),
                 };
-                let value = Value::CallTir(CallTir { func, args: inputs, out: out.clone(), tir_vars, inplace });
-                (value, out)
+                let call = CallTir { func, args: inputs, out: out.clone(), tir_vars, inplace };
+                let types = keywords.iter().find(|k| k.name == "out_sinfo" || k.name == "out_ty").map(|k| &k.value);
+                self.check_call_tir(&call, written, types.or(args.get(2)), span)?;
+                (Value::CallTir(call), out)
             }
             "call_dps_packed" => {
                 let symbol = self.cx.string(a.need("func")?)?;
@@ -95,6 +99,26 @@ impl RelaxLower<'_, '_> {
         };
         a.finish()?;
         Ok(Some(out))
+    }
+
+    /// What is given must fit the parameters; an error points at the argument or type at fault.
+    fn check_call_tir(&self, c: &CallTir, args: &Expr, types: Option<&Expr>, at: Span) -> Lowered<()> {
+        let Some(Signature::Prim(Some(params))) = self.cx.signatures.get(&c.func.0) else { return Ok(()) };
+        let outputs = c.out.tensors().unwrap_or_default();
+        // An output that overwrites an argument has no parameter of its own.
+        let own = |(i, _): &(usize, &TensorInfo)| c.inplace.get(*i).is_none_or(|v| *v < 0);
+        let fresh: Vec<(usize, &TensorInfo)> = outputs.into_iter().enumerate().filter(own).collect();
+        let tensors: Vec<&TensorInfo> = fresh.iter().map(|(_, t)| *t).collect();
+        let infos: Vec<Option<StructInfo>> = c.args.iter().map(Leaf::info).collect();
+        let faults = call_tir_faults(&c.func.0, params, &infos, &tensors, &c.tir_vars, &self.cx.analyzer);
+        let Some((part, message)) = faults.into_iter().next() else { return Ok(()) };
+        let item = |e: &Expr, i: usize| e.items().and_then(|items| items.get(i)).map_or(e.span, |e| e.span);
+        let place = match (part, types) {
+            (CallPart::Argument(i), _) => item(args, i),
+            (CallPart::Output(i), Some(t)) => item(t, fresh.get(i).map_or(i, |(i, _)| *i)),
+            _ => at,
+        };
+        Err(Diag::error(place, format!("R.call_tir: {message}")))
     }
 
     fn prim_func(&mut self, e: &Expr) -> Lowered<GlobalVar> {

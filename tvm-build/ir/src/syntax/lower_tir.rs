@@ -227,7 +227,7 @@ impl TirLower<'_, '_> {
             StmtKind::Pass => None,
             StmtKind::Expr(e) => return self.expr_stmt(e),
             StmtKind::Assign { target, value: Some(value), .. } => match &target.kind {
-                ExprKind::Index(base, items) => Some(self.store(base, items, value, s.span)?),
+                ExprKind::Index(base, items) => Some(self.store(base, items, value, (target.span, s.span))?),
                 _ => {
                     self.declare(target, value)?;
                     None
@@ -264,9 +264,10 @@ impl TirLower<'_, '_> {
         })
     }
 
-    fn store(&mut self, base: &Expr, items: &[Expr], value: &Expr, span: Span) -> Lowered<Stmt> {
+    /// `base[items] = value`; the places are those of the target and of the statement.
+    fn store(&mut self, base: &Expr, items: &[Expr], value: &Expr, (at, span): (Span, Span)) -> Lowered<Stmt> {
         let buffer = self.cx.buffer(base)?;
-        let indices = self.cx.indices(&buffer, items, span)?;
+        let indices = self.cx.indices(&buffer, items, at)?;
         let mut v = self.cx.number(value)?;
         let lanes = indices.last().map_or(1, |i| i.dtype().lanes);
         let want = buffer.dtype.with_lanes(buffer.dtype.lanes.saturating_mul(lanes));
@@ -298,7 +299,7 @@ impl TirLower<'_, '_> {
             let name = t.name().ok_or_else(|| Diag::error(t.span, "expected the name of a loop variable"))?;
             names.push(Ident { name: name.clone(), span: t.span });
         }
-        let mut a = Args::new(&path, iter.span, args, keywords);
+        let mut a = Args::new(&path, iter.callee_span(), args, keywords);
         let mut kind = ForKind::Serial;
         let mut annotations = Attrs::new();
         let mut ranges = Vec::new();
@@ -336,15 +337,21 @@ impl TirLower<'_, '_> {
             other => {
                 let known =
                     ["T.grid", "range", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"];
-                return Err(suggest(Diag::error(iter.span, format!("`{other}` is no loop")), other, known.into_iter()));
+                let d = Diag::error(iter.callee_span(), format!("`{other}` is no loop"));
+                return Err(suggest(d, other, known.into_iter()));
             }
         }
         a.finish()?;
         if names.len() != ranges.len() {
-            return Err(Diag::error(
-                target.span,
-                format!("{} loop variables for {} extents", names.len(), ranges.len()),
-            ));
+            let (n, m) = (names.len(), ranges.len());
+            let [a, b] = [n, m].map(|k| if k == 1 { "" } else { "s" });
+            let d = Diag::error(target.span, format!("{n} loop variable{a} for {m} extent{b}"));
+            let known: Vec<&str> = ["i", "j", "k", "l"].into_iter().take(m).collect();
+            return Err(if known.len() == m && m > 1 {
+                d.help(format!("write `for {} in T.grid(…)`", known.join(", ")))
+            } else {
+                d.help("write one variable for each extent")
+            });
         }
         for (min, extent) in &ranges {
             for e in [min, extent] {

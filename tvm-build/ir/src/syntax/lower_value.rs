@@ -6,12 +6,14 @@ use super::lower_prim::Lowered;
 use super::lower_relax::{RelaxLower, is_none};
 use super::lower_sinfo::{bind_dims, forget};
 use super::scope::{Args, Entity, Signature, suggest};
+use crate::attrs::AttrValue;
 use crate::constant::{Bytes, Constant};
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::ops;
 use crate::prim::{BinOp, CmpOp, PrimExpr};
-use crate::relax::{ArgKind, Expr as Value, GlobalVar, Leaf, StructInfo};
+use crate::relax::verify::misfit;
+use crate::relax::{ArgKind, Expr as Value, GlobalVar, Leaf, Op, StructInfo};
 use crate::span::Span;
 use std::collections::BTreeMap;
 
@@ -25,7 +27,7 @@ impl RelaxLower<'_, '_> {
         if let Value::Leaf(l) = value {
             return Ok(l);
         }
-        Ok(Leaf::Var(self.bind_nested(value, info, e.span)))
+        Ok(Leaf::Var(self.bind_nested(value, info, e.callee_span())))
     }
 
     /// Whether an expression is a scalar one: a literal, a `T` call, or an operator over such.
@@ -91,7 +93,7 @@ impl RelaxLower<'_, '_> {
             ExprKind::None => return Err(Diag::error(e.span, "None is not a value here")),
             ExprKind::Call { func, args, keywords } => {
                 let Some(path) = func.path() else { return Ok(None) };
-                let mut a = Args::new(&path, e.span, args, keywords);
+                let mut a = Args::new(&path, func.span, args, keywords);
                 let leaf = match path.as_str() {
                     "R.const" => {
                         let value = a.need("value")?;
@@ -268,24 +270,40 @@ impl RelaxLower<'_, '_> {
     fn op(&mut self, name: &str, args: &[&Expr], span: Span) -> Lowered<(Value, StructInfo)> {
         let Some(op) = ops::lookup(name) else { return Err(Diag::error(span, format!("there is no op R.{name}"))) };
         let leaves = args.iter().map(|a| self.leaf(a)).collect::<Result<Vec<_>, _>>()?;
-        let call = ops::make_call(op, leaves, &[], span)?;
-        let info = ops::infer(&call, &self.cx.analyzer)?;
-        Ok((Value::Call(call), info))
+        let given: Vec<Given<'_>> = op.def().args.iter().map(|a| a.name).zip(args.iter().copied()).collect();
+        self.inferred(op, leaves, &[], &given, (span, span))
+    }
+
+    /// A call of an op with what is inferred of its result; an error points at the operand at fault. The places are those
+    /// of the call and of the op's name.
+    fn inferred(
+        &self,
+        op: Op,
+        leaves: Vec<Leaf>,
+        attrs: &[(&str, AttrValue)],
+        given: &[Given<'_>],
+        (span, callee): (Span, Span),
+    ) -> Lowered<(Value, StructInfo)> {
+        let done = ops::make_call(op, leaves, attrs, span).and_then(|call| {
+            let info = ops::infer(&call, &self.cx.analyzer)?;
+            Ok((Value::Call(call), info))
+        });
+        done.map_err(|d| blame(d, op, given, (span, callee)))
     }
 
     fn call(&mut self, func: &Expr, args: &[Expr], keywords: &[Keyword], span: Span) -> Lowered<(Value, StructInfo)> {
         if let ExprKind::Attr(base, name) = &func.kind {
             if self.module_member(base)? {
                 let callee = self.global(name, func.span)?;
-                return self.call_func(callee, args, keywords, span);
+                return self.call_func(callee, args, keywords, func.span);
             }
         }
         let path = func.path().ok_or_else(|| Diag::error(func.span, "this cannot be called"))?;
         let Some(op) = path.strip_prefix("R.") else {
             let callee = self.leaf(func)?;
-            return self.call_func(callee, args, keywords, span);
+            return self.call_func(callee, args, keywords, func.span);
         };
-        if let Some(special) = self.special_call(op, args, keywords, span)? {
+        if let Some(special) = self.special_call(op, args, keywords, func.span)? {
             return Ok(special);
         }
         let Some(found) = ops::lookup(op) else {
@@ -297,10 +315,12 @@ impl RelaxLower<'_, '_> {
         };
         let def = found.def();
         let what = format!("R.{}", def.name);
-        let mut a = Args::new(&what, span, args, keywords);
-        let mut leaves = Vec::new();
+        let mut a = Args::new(&what, func.span, args, keywords);
+        let (mut leaves, mut given) = (Vec::new(), Vec::new());
         for arg in def.args {
-            leaves.push(match a.take(arg.name)? {
+            let e = a.take(arg.name)?;
+            given.extend(e.map(|e| (arg.name, e)));
+            leaves.push(match e {
                 None => Leaf::Absent,
                 Some(e) if is_none(e) && arg.optional => Leaf::Absent,
                 Some(e) => self.argument(e, arg.kind)?,
@@ -309,13 +329,12 @@ impl RelaxLower<'_, '_> {
         let mut attrs = Vec::new();
         for attr in def.attrs {
             if let Some(e) = a.take(attr.name)? {
+                given.push((attr.name, e));
                 attrs.push((attr.name, self.cx.attr(e)?));
             }
         }
         a.finish()?;
-        let call = ops::make_call(found, leaves, &attrs, span)?;
-        let info = ops::infer(&call, &self.cx.analyzer)?;
-        Ok((Value::Call(call), info))
+        self.inferred(found, leaves, &attrs, &given, (span, func.span))
     }
 
     fn argument(&mut self, e: &Expr, kind: ArgKind) -> Lowered<Leaf> {
@@ -333,21 +352,21 @@ impl RelaxLower<'_, '_> {
     fn call_func(
         &mut self,
         callee: Leaf,
-        args: &[Expr],
+        written: &[Expr],
         keywords: &[Keyword],
-        span: Span,
+        at: Span,
     ) -> Lowered<(Value, StructInfo)> {
         if let Some(k) = keywords.first() {
             return Err(Diag::error(k.span, "functions take arguments by position"));
         }
-        let args = args.iter().map(|a| self.leaf(a)).collect::<Result<Vec<_>, _>>()?;
+        let args = written.iter().map(|a| self.leaf(a)).collect::<Result<Vec<_>, _>>()?;
         if let Leaf::Global(g) = &callee {
-            if let Some(Signature::Prim) = self.cx.signatures.get(&g.0) {
+            if let Some(Signature::Prim(_)) = self.cx.signatures.get(&g.0) {
                 // As CallTIRRewrite leaves it: outputs are among the arguments.
                 if self.bare_call && !self.in_dataflow {
                     return Ok((Value::CallFunc { callee, args }, StructInfo::unit()));
                 }
-                return Err(Diag::error(span, format!("`{}` is a PrimFunc", g.0))
+                return Err(Diag::error(at, format!("`{}` is a PrimFunc", g.0))
                     .help(format!("call it with R.call_tir(cls.{}, (…), out_sinfo=…)", g.0)));
             }
         }
@@ -358,19 +377,51 @@ impl RelaxLower<'_, '_> {
                     if params.len() != args.len() {
                         let s = if args.len() == 1 { "" } else { "s" };
                         let d = format!("{} argument{s} given, the function takes {}", args.len(), params.len());
-                        return Err(Diag::error(span, d));
+                        let place = written.get(params.len()).map_or(at, |extra| extra.span);
+                        return Err(Diag::error(place, d));
                     }
                     for (p, a) in params.iter().zip(&args) {
                         bind_dims(p, &self.leaf_info(a), &mut map);
+                    }
+                    for (i, (p, (a, e))) in params.iter().zip(args.iter().zip(written)).enumerate() {
+                        if let Some(wrong) = misfit(p, &self.leaf_info(a), &map, &self.cx.analyzer) {
+                            return Err(Diag::error(e.span, format!("argument {i} of the call {wrong}")));
+                        }
                     }
                 }
                 forget(&f.ret.substitute(&map), &f.ret, &map)
             }
             StructInfo::Object => StructInfo::Object,
-            other => return Err(Diag::error(span, format!("{} cannot be called", ops::show_info(&other)))),
+            other => return Err(Diag::error(at, format!("{} cannot be called", ops::show_info(&other)))),
         };
         Ok((Value::CallFunc { callee, args }, info))
     }
+}
+
+/// An operand of a call and what is written for it.
+type Given<'x> = (&'static str, &'x Expr);
+
+/// An error of a call where it belongs: at the operand at fault, or at the op's name. Operands that are names are called by
+/// them.
+fn blame(mut d: Diag, op: Op, given: &[Given<'_>], (span, callee): (Span, Span)) -> Diag {
+    let fault = ops::operand_at_fault(op.def(), &d.message);
+    let place = fault.and_then(|f| given.iter().find(|(n, _)| *n == f)).map_or(callee, |(_, e)| e.span);
+    match d.labels.first_mut() {
+        Some(first) if first.span == span => first.span = place,
+        Some(_) => {}
+        None => d = d.at(place),
+    }
+    let as_written = |e: &Expr| match &e.kind {
+        ExprKind::Name(n) => Some(n.to_string()),
+        ExprKind::Int(v) => Some(v.to_string()),
+        ExprKind::Float(v) => Some(format!("{v:?}")),
+        _ => None,
+    };
+    let written: Vec<(&str, String)> = given.iter().filter_map(|(n, e)| Some((*n, as_written(e)?))).collect();
+    d.message = ops::with_written_names(&d.message, &written);
+    d.notes.iter_mut().for_each(|n| *n = ops::with_written_names(n, &written));
+    d.help = d.help.map(|h| if h.starts_with("the op is ") { h } else { ops::with_written_names(&h, &written) });
+    d
 }
 
 /// The key of `metadata["…"]`.

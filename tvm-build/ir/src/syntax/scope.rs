@@ -9,6 +9,7 @@ use crate::name::Name;
 use crate::prim::{self, Buffer};
 use crate::relax::{self, StructInfo};
 use crate::span::{SourceId, Span};
+use crate::tir::Param;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a name stands for.
@@ -87,8 +88,8 @@ impl Scope {
 /// What a module tells about its functions before their bodies are read.
 #[derive(Clone, Debug)]
 pub(super) enum Signature {
-    /// A PrimFunc.
-    Prim,
+    /// A PrimFunc; its parameters, when it could be read.
+    Prim(Option<Vec<Param>>),
     /// A Relax function.
     Relax {
         /// Parameters.
@@ -147,26 +148,36 @@ impl Lower<'_> {
 }
 
 /// An error that follows from another one, and is not shown.
-fn consequence() -> Diag {
+pub(super) fn consequence() -> Diag {
     Diag::error(Span::NONE, "")
 }
 
 /// Adds "did you mean" when a candidate is close.
 pub(super) fn suggest<'n>(d: Diag, name: &str, candidates: impl Iterator<Item = &'n str>) -> Diag {
+    suggest_in(d, "", name, candidates)
+}
+
+/// As [`suggest`], of names under a prefix as `T.`, which name and candidates are without.
+pub(super) fn suggest_in<'n>(d: Diag, prefix: &str, name: &str, candidates: impl Iterator<Item = &'n str>) -> Diag {
+    match closest(name, candidates) {
+        Some(c) => d.help(format!("did you mean `{prefix}{c}`?")),
+        None => d,
+    }
+}
+
+/// The candidate that is most like a name, if one is close.
+fn closest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let limit = match name.len() {
-        0 | 1 => return d,
+        0 | 1 => return None,
         2 => 1,
         _ => 2,
     };
-    let best = candidates
+    candidates
         .filter(|c| c.len().abs_diff(name.len()) <= limit)
         .map(|c| (distance(name, c), c))
         .filter(|(n, _)| *n <= limit)
-        .min();
-    match best {
-        Some((_, c)) => d.help(format!("did you mean `{c}`?")),
-        None => d,
-    }
+        .min()
+        .map(|(_, c)| c)
 }
 
 /// Edit distance of short names; two letters swapped are one edit.
@@ -199,6 +210,7 @@ pub(super) struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
+    /// Arguments of `what`, which is written at `span`.
     pub(super) fn new(what: &str, span: Span, positional: &'a [Expr], keywords: &'a [Keyword]) -> Args<'a> {
         Args { what: what.into(), span, positional, keywords, next: 0, taken: Vec::new() }
     }

@@ -35,6 +35,16 @@ pub enum Param {
     Scalar(Var),
 }
 
+impl Param {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Param::Buffer(b) => &b.name,
+            Param::Scalar(v) => v.name(),
+        }
+    }
+}
+
 impl PrimFunc {
     /// The buffer parameters, in order.
     pub fn buffers(&self) -> impl Iterator<Item = &Buffer> {

@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::ops::{show_dims, show_info};
 use crate::prim::{PrimExpr, Var, substitute};
 use crate::relax::{Dims, StructInfo, TensorInfo};
+use crate::tir::Param;
 use std::collections::BTreeMap;
 
 /// Whether two dimensions are known to differ.
@@ -30,7 +31,7 @@ fn tensor_conflict(a: &TensorInfo, b: &TensorInfo, analyzer: &Analyzer) -> bool 
 }
 
 /// Whether no value is of both: the kinds, types, ranks or dimensions contradict each other.
-pub(super) fn conflict(a: &StructInfo, b: &StructInfo, analyzer: &Analyzer) -> bool {
+pub(crate) fn conflict(a: &StructInfo, b: &StructInfo, analyzer: &Analyzer) -> bool {
     use StructInfo as S;
     match (a, b) {
         (S::Object, _) | (_, S::Object) => false,
@@ -80,7 +81,7 @@ pub(super) fn bind(param: &StructInfo, arg: &StructInfo, map: &mut BTreeMap<Var,
 }
 
 /// As [`bind`], of dimensions.
-pub(super) fn bind_dims(param: &[PrimExpr], arg: &[PrimExpr], map: &mut BTreeMap<Var, PrimExpr>) {
+fn bind_dims(param: &[PrimExpr], arg: &[PrimExpr], map: &mut BTreeMap<Var, PrimExpr>) {
     for (p, a) in param.iter().zip(arg) {
         if let Some(v) = p.as_var() {
             map.entry(v.clone()).or_insert_with(|| a.cast(v.dtype()));
@@ -89,7 +90,7 @@ pub(super) fn bind_dims(param: &[PrimExpr], arg: &[PrimExpr], map: &mut BTreeMap
 }
 
 /// What is wrong when `arg` is given for a parameter, whose variables are bound by `map`.
-pub(super) fn misfit(
+pub(crate) fn misfit(
     param: &StructInfo,
     arg: &StructInfo,
     map: &BTreeMap<Var, PrimExpr>,
@@ -100,7 +101,7 @@ pub(super) fn misfit(
 }
 
 /// What is wrong when a tensor is given for a buffer of a PrimFunc.
-pub(super) fn buffer_misfit(
+fn buffer_misfit(
     buffer: &crate::prim::Buffer,
     arg: &TensorInfo,
     map: &BTreeMap<Var, PrimExpr>,
@@ -117,4 +118,73 @@ pub(super) fn buffer_misfit(
     let own: Vec<PrimExpr> = buffer.shape.iter().map(|e| substitute(e, map)).collect();
     let wrong = arg.dims.known()?.iter().zip(&own).any(|(a, b)| differ(a, b, analyzer));
     wrong.then(|| format!("must be {}, it is {}", show_dims(&own), show_info(&StructInfo::Tensor(arg.clone()))))
+}
+
+/// Part of a call of a PrimFunc.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CallPart {
+    /// The call as a whole.
+    Call,
+    /// An argument.
+    Argument(usize),
+    /// An output, counted among those that have a parameter of their own.
+    Output(usize),
+    /// A scalar argument.
+    Scalar(usize),
+}
+
+/// What is wrong when a PrimFunc of these parameters is called with arguments, outputs of its own and scalars, in this order:
+/// their number, kinds, types, ranks and dimensions must fit.
+pub(crate) fn call_tir_faults(
+    name: &str,
+    params: &[Param],
+    args: &[Option<StructInfo>],
+    outputs: &[&TensorInfo],
+    tir_vars: &[PrimExpr],
+    analyzer: &Analyzer,
+) -> Vec<(CallPart, String)> {
+    let (a, o, t) = (args.len(), outputs.len(), tir_vars.len());
+    if a + o + t != params.len() {
+        let takes = params.len();
+        let s = |n: usize| if n == 1 { "" } else { "s" };
+        let scalars = if t == 0 { String::new() } else { format!(" and {t} scalar{}", s(t)) };
+        let given = format!("{a} argument{}, {o} output{}{scalars}", s(a), s(o));
+        let names: Vec<&str> = params.iter().map(Param::name).collect();
+        let message = format!("`{name}` takes {takes} parameter{} ({}); {given} given", s(takes), names.join(", "));
+        return vec![(CallPart::Call, message)];
+    }
+    let arguments = args.iter().enumerate().map(|(i, info)| (CallPart::Argument(i), info.clone()));
+    let outputs = outputs.iter().enumerate().map(|(i, t)| (CallPart::Output(i), Some(StructInfo::Tensor((*t).clone()))));
+    let scalars = tir_vars.iter().enumerate();
+    let scalars = scalars.map(|(i, e)| (CallPart::Scalar(i), Some(StructInfo::Prim(e.dtype(), Some(e.clone())))));
+    let given: Vec<(CallPart, Option<StructInfo>)> = arguments.chain(outputs).chain(scalars).collect();
+    let mut map = BTreeMap::new();
+    for (p, (_, info)) in params.iter().zip(&given) {
+        match (p, info) {
+            (Param::Buffer(b), Some(StructInfo::Tensor(TensorInfo { dims: Dims::Known(d), .. }))) => {
+                bind_dims(&b.shape, d, &mut map);
+            }
+            (Param::Scalar(v), Some(StructInfo::Prim(_, Some(e)))) => {
+                map.entry(v.clone()).or_insert_with(|| e.clone());
+            }
+            _ => {}
+        }
+    }
+    let mut out = Vec::new();
+    for (p, (part, info)) in params.iter().zip(&given) {
+        let Some(info) = info else { continue };
+        let wrong = match (p, info) {
+            (Param::Buffer(b), StructInfo::Tensor(t)) => buffer_misfit(b, t, &map, analyzer),
+            (Param::Buffer(_), StructInfo::Object) | (Param::Scalar(_), StructInfo::Prim(..)) => continue,
+            (Param::Buffer(_), other) => Some(format!("must be a tensor, it is {}", show_info(other))),
+            (Param::Scalar(_), other) => Some(format!("must be a scalar, it is {}", show_info(other))),
+        };
+        let what = match part {
+            CallPart::Call | CallPart::Argument(_) => "the argument",
+            CallPart::Output(_) => "the output",
+            CallPart::Scalar(_) => "the scalar",
+        };
+        out.extend(wrong.map(|w| (*part, format!("{what} for parameter `{}` of `{name}` {w}", p.name()))));
+    }
+    out
 }

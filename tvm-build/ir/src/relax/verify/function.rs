@@ -1,6 +1,6 @@
 //! The walk over one function.
 
-use super::fit::{bind, bind_dims, buffer_misfit, conflict, knows_more, misfit};
+use super::fit::{bind, call_tir_faults, conflict, knows_more, misfit};
 use crate::arith::Analyzer;
 use crate::diag::{Diag, Diags};
 use crate::dtype::DType;
@@ -9,10 +9,9 @@ use crate::name::Name;
 use crate::ops::{self, show_info};
 use crate::prim::{self, PrimExpr, free_vars};
 use crate::relax::{
-    Binding, Block, Body, Call, CallTir, Dims, Effects, Expr, Function, Leaf, StructInfo, TensorInfo, Var, visit_leaves,
+    Binding, Block, Body, Call, CallTir, Effects, Expr, Function, Leaf, StructInfo, TensorInfo, Var, visit_leaves,
 };
 use crate::span::Span;
-use crate::tir::Param;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks one function; findings go to `diags`.
@@ -95,7 +94,10 @@ impl Verifier<'_> {
         for v in free.difference(&self.symbols.clone()) {
             let message = format!("the symbolic variable `{}` of {what} is not defined", v.name());
             let help = "let it stand alone as a dimension of a parameter, or define it with R.match_cast";
-            self.fail(Diag::error(self.span, message).help(help));
+            let diag = Diag::error(v.span().or(self.span), message).help(help);
+            if !self.diags.0.contains(&diag) {
+                self.fail(diag);
+            }
         }
     }
 
@@ -287,42 +289,9 @@ impl Verifier<'_> {
             .filter(|(i, _)| c.inplace.get(*i).is_none_or(|v| *v < 0))
             .map(|(_, t)| t)
             .collect();
-        let given = c.args.len() + fresh.len() + c.tir_vars.len();
-        if given != func.params.len() {
-            let (a, o, t) = (c.args.len(), fresh.len(), c.tir_vars.len());
-            let takes = func.params.len();
-            return self
-                .report(format!("`{name}` takes {takes} parameters; {a} arguments, {o} outputs, {t} scalars given"));
-        }
         let args: Vec<Option<StructInfo>> = c.args.iter().map(|l| self.leaf_info(l)).collect();
-        let infos: Vec<Option<StructInfo>> = args
-            .into_iter()
-            .chain(fresh.into_iter().map(|t| Some(StructInfo::Tensor(t.clone()))))
-            .chain(c.tir_vars.iter().map(|e| Some(StructInfo::Prim(e.dtype(), Some(e.clone())))))
-            .collect();
-        let mut map = BTreeMap::new();
-        for (p, info) in func.params.iter().zip(&infos) {
-            match (p, info) {
-                (Param::Buffer(b), Some(StructInfo::Tensor(TensorInfo { dims: Dims::Known(d), .. }))) => {
-                    bind_dims(&b.shape, d, &mut map);
-                }
-                (Param::Scalar(v), Some(StructInfo::Prim(_, Some(e)))) => {
-                    map.entry(v.clone()).or_insert_with(|| e.clone());
-                }
-                _ => {}
-            }
-        }
-        for (i, (p, info)) in func.params.iter().zip(&infos).enumerate() {
-            let Some(info) = info else { continue };
-            let (what, wrong) = match (p, info) {
-                (Param::Buffer(b), StructInfo::Tensor(t)) => (&b.name, buffer_misfit(b, t, &map, &self.analyzer)),
-                (Param::Buffer(_), StructInfo::Object) | (Param::Scalar(_), StructInfo::Prim(..)) => continue,
-                (Param::Buffer(b), other) => (&b.name, Some(format!("must be a tensor, it is {}", show_info(other)))),
-                (Param::Scalar(v), other) => (v.name(), Some(format!("must be a scalar, it is {}", show_info(other)))),
-            };
-            if let Some(wrong) = wrong {
-                self.report(format!("R.call_tir of `{name}`: what is given for parameter {i} `{what}` {wrong}"));
-            }
+        for (_, fault) in call_tir_faults(name, &func.params, &args, &fresh, &c.tir_vars, &self.analyzer) {
+            self.report(format!("R.call_tir: {fault}"));
         }
         let free: BTreeSet<prim::Var> = c.tir_vars.iter().flat_map(free_vars).collect();
         self.undefined(&free, "a scalar argument");

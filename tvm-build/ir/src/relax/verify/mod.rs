@@ -28,6 +28,8 @@ mod fit;
 mod function;
 mod loops;
 
+pub(crate) use fit::{CallPart, call_tir_faults, conflict, misfit};
+
 use crate::attrs::AttrValue;
 use crate::diag::{Diag, Diags};
 use crate::module::{Func, IRModule};

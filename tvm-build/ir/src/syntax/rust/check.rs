@@ -1,12 +1,11 @@
 //! A module read and checked, and what tells two of them apart.
 
 use super::{TokenSpans, lower_item, respelled};
+use crate::check::check_module;
 use crate::diag::Diags;
 use crate::module::IRModule;
-use crate::relax::verify::verify_module;
 use crate::span::{SourceMap, Span};
 use crate::syntax::{ParseOptions, print_rust};
-use crate::tir::verify::verify;
 
 /// A module of `ir_module!` that is well-formed.
 #[derive(Clone, Debug)]
@@ -23,11 +22,7 @@ pub struct Checked {
 pub fn check_item(sources: &mut SourceMap, spans: &mut TokenSpans, item: &syn::ItemMod) -> Result<Checked, Diags> {
     let name = syn::ext::IdentExt::unraw(&item.ident).to_string();
     let checked = lower_item(sources, spans, item, &ParseOptions::default()).and_then(|module| {
-        let mut diags = verify_module(&module).err().unwrap_or_default();
-        for (_, func) in module.prim_funcs() {
-            diags.extend(verify(func).err().unwrap_or_default());
-        }
-        diags.into_result(()).map_err(respelled)?;
+        check_module(&module).map_err(respelled)?;
         let fingerprint = fingerprint(&module)?;
         Ok(Checked { name, module, fingerprint })
     });

@@ -12,7 +12,7 @@ pub(super) fn attribute_path(a: &syn::Attribute) -> String {
     super::expr::path_text(a.path())
 }
 
-const ATTRIBUTES: &[&str] = &["R::function", "R::func_attr", "T::prim_func", "T::func_attr"];
+const ATTRIBUTES: &[&str] = &["R::function", "R::func_attr", "T::prim_func", "T::func_attr", "T::check_bounds"];
 
 impl Reader<'_> {
     pub(super) fn function(&mut self, f: &syn::ItemFn) -> Parsed<Stmt> {
@@ -43,6 +43,16 @@ impl Reader<'_> {
                     let span = self.span(a.path());
                     let dict = self.attribute_dict(a)?;
                     body.push(Stmt { kind: StmtKind::Expr(call(&path, vec![dict], span)), span });
+                }
+                "T.check_bounds" => {
+                    let span = self.span(a.path());
+                    if !matches!(a.meta, syn::Meta::Path(_)) {
+                        let d = Diag::error(span, "T.check_bounds takes nothing");
+                        return Err(d.help("write #[T::check_bounds] above the function"));
+                    }
+                    let key = Expr::new(ExprKind::Str(crate::tir::verify::CHECK_BOUNDS.into()), span);
+                    let dict = Expr::new(ExprKind::Dict(vec![(key, Expr::new(ExprKind::Bool(true), span))]), span);
+                    body.push(Stmt { kind: StmtKind::Expr(call("T.func_attr", vec![dict], span)), span });
                 }
                 "doc" | "allow" | "expect" | "rustfmt.skip" => {}
                 _ => {

@@ -68,6 +68,19 @@ pub fn lower_item(
     done.map_err(respelled)
 }
 
+/// The surface tree of a module; `None` when some of it has none.
+#[cfg(test)]
+pub(super) fn surface(
+    sources: &mut SourceMap,
+    spans: &mut TokenSpans,
+    item: &syn::ItemMod,
+) -> Option<super::ast::Stmt> {
+    spans.open(sources.add(item.ident.to_string(), SourceKind::Tokens));
+    let mut reader = Reader::new(spans);
+    let tree = reader.module(item);
+    reader.diags.0.is_empty().then_some(tree)
+}
+
 /// Reads the text of one module, as it stands inside `ir_module! { … }`. Errors are located in the text.
 pub fn parse_rust(sources: &mut SourceMap, name: &str, text: &str, options: &ParseOptions) -> Result<IRModule, Diags> {
     let id = sources.add(name, SourceKind::Text(text.to_string()));

@@ -7,18 +7,19 @@ use proc_macro2::{TokenStream, TokenTree};
 /// The tokens that spans of IR read from Rust point at.
 #[derive(Default)]
 pub struct TokenSpans {
-    sources: Vec<(SourceId, Vec<proc_macro2::Span>)>,
+    sources: Vec<(SourceId, Vec<proc_macro2::Span>, Vec<TokenStream>)>,
 }
 
 impl TokenSpans {
     /// Starts a source; nodes are added to it until the next call.
     pub(super) fn open(&mut self, source: SourceId) {
-        self.sources.push((source, Vec::new()));
+        self.sources.push((source, Vec::new(), Vec::new()));
     }
 
     /// The span of tokens, or of the macro when there are none.
     pub(super) fn add(&mut self, tokens: TokenStream) -> Span {
-        let Some((source, spans)) = self.sources.last_mut() else { return Span::NONE };
+        let Some((source, spans, written)) = self.sources.last_mut() else { return Span::NONE };
+        written.push(tokens.clone());
         let mut tokens = tokens.into_iter();
         let first = tokens.next();
         let last = tokens.last().or_else(|| first.clone());
@@ -30,7 +31,7 @@ impl TokenSpans {
 
     /// The first and the last token of a span.
     pub fn get(&self, span: Span) -> Option<(proc_macro2::Span, proc_macro2::Span)> {
-        let (_, spans) = self.sources.iter().find(|(s, _)| *s == span.source)?;
+        let (_, spans, _) = self.sources.iter().find(|(s, ..)| *s == span.source)?;
         let at = |i: u32| spans.get(usize::try_from(i).ok()?).copied();
         Some((at(span.start)?, at(span.end.checked_sub(1)?)?))
     }
@@ -42,6 +43,19 @@ impl TokenSpans {
             label.span = place.unwrap_or(Span::new(text, 0, 0));
         }
         diags
+    }
+
+    /// The tokens of the node that a span is of.
+    pub fn tokens(&self, span: Span) -> Option<&TokenStream> {
+        let (_, _, written) = self.sources.iter().find(|(s, ..)| *s == span.source)?;
+        // Two entries a node.
+        written.get(usize::try_from(span.start / 2).ok()?).filter(|_| span.end == span.start + 2)
+    }
+
+    /// The bytes of a span in the text that was parsed, which is this source.
+    #[cfg(test)]
+    pub(in crate::syntax) fn text_span(&self, span: Span, source: SourceId) -> Span {
+        self.get(span).map_or(Span::NONE, |(first, last)| text_span(source, first, last))
     }
 }
 

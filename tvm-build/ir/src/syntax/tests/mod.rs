@@ -5,6 +5,10 @@ mod fuzz;
 mod roundtrip;
 #[cfg(feature = "rust")]
 mod rust;
+#[cfg(feature = "rust")]
+mod surface;
+#[cfg(feature = "rust")]
+mod ui;
 
 use super::*;
 

@@ -1,15 +1,17 @@
 //! Proofs that every access is in bounds.
 
-use super::eval::eval;
-use crate::arith::{Analyzer, IntBound};
+use super::counterexample::{Counterexample, find};
+use crate::arith::Analyzer;
+use crate::attrs::AttrValue;
 use crate::diag::{Diag, Diags};
-use crate::prim::{BinOp, Buffer, CmpOp, Intrinsic, PrimExpr, PrimKind, Range, Var, free_vars};
+use crate::ops::show_expr;
+use crate::prim::{BinOp, Buffer, CmpOp, Intrinsic, PrimExpr, PrimKind, Range, Var};
 use crate::span::Span;
 use crate::tir::{Block, Param, PrimFunc, Stmt};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// Points tried for a counterexample of one access.
-const POINTS: u64 = 2048;
+/// The attribute of functions whose accesses are checked at run time where they are not proven.
+pub const CHECK_BOUNDS: &str = "tir.check_bounds";
 
 /// Every access of a well-formed function that is not proven to be in bounds, and every block iterator that is not
 /// proven to stay in its domain. One that leaves them at a point that was found is an error, with the point; one that
@@ -19,6 +21,21 @@ const POINTS: u64 = 2048;
 /// sides of a `Select` always are. An index that divides is taken to have divided by something: division by zero is
 /// another error.
 pub fn verify_bounds(func: &PrimFunc) -> Diags {
+    Diags(unproven(func).iter().map(Unproven::diag).collect())
+}
+
+/// As [`verify_bounds`], as a condition: what could not be decided is an error too. A function that has its accesses
+/// checked at run time ([`CHECK_BOUNDS`]) satisfies it.
+pub fn check_bounds(func: &PrimFunc) -> Result<(), Diags> {
+    if func.attrs.get(CHECK_BOUNDS).and_then(AttrValue::as_bool) == Some(true) {
+        return Ok(());
+    }
+    let diags = unproven(func).iter().map(|u| Diag { severity: crate::diag::Severity::Error, ..u.diag() }).collect();
+    Diags(diags).into_result(())
+}
+
+/// The accesses and iterators that [`verify_bounds`] reports.
+pub(super) fn unproven(func: &PrimFunc) -> Vec<Unproven> {
     let mut analyzer = Analyzer::new();
     let mut shape_vars = BTreeSet::new();
     for b in func.buffers() {
@@ -33,14 +50,134 @@ pub fn verify_bounds(func: &PrimFunc) -> Diags {
         }
     }
     let free = shape_vars.into_iter().filter(|v| v.dtype().is_integer()).collect();
-    let mut checker = Checker { diags: Diags::new(), span: func.span, free, frames: Vec::new() };
+    let mut checker =
+        Checker { found: Vec::new(), span: func.span, free, frames: Vec::new(), site: Site { stmt: 0, depth: 0 } };
     checker.stmt(&func.body, &analyzer);
-    checker.diags
+    checker.found
+}
+
+/// An access that is not proven to be in bounds.
+pub(super) struct Unproven {
+    /// The address of the statement that makes it.
+    pub(super) stmt: usize,
+    /// What has to hold where the statement stands.
+    pub(super) claim: PrimExpr,
+    what: What,
+    index: PrimExpr,
+    min: PrimExpr,
+    extent: PrimExpr,
+    span: Span,
+    counterexample: Option<Counterexample>,
+}
+
+/// What has an index.
+#[derive(Clone)]
+pub(super) enum What {
+    /// A dimension of a buffer.
+    Dimension(Buffer, usize),
+    /// An iterator of a block.
+    Iterator(String, String),
+}
+
+impl Unproven {
+    /// Where the index is written.
+    pub(super) fn span(&self) -> Span {
+        self.span
+    }
+
+    /// What a check at run time says: the buffer, the index and the extent.
+    pub(super) fn message(&self) -> String {
+        let (index, extent) = (show_expr(&self.index), show_expr(&self.extent));
+        match &self.what {
+            What::Dimension(b, d) => format!(
+                "index {index} of dimension {d} of buffer {} is out of bounds: the extent is {extent}",
+                b.name
+            ),
+            What::Iterator(v, block) => {
+                let (first, end) = (show_expr(&self.min), show_expr(&self.end()));
+                format!("iterator {v} of block {block} leaves its domain {first} to {end}: it is {index}")
+            }
+        }
+    }
+
+    fn end(&self) -> PrimExpr {
+        if self.min.is_int(0) { self.extent.clone() } else { self.min.clone() + self.extent.clone() }
+    }
+
+    fn diag(&self) -> Diag {
+        let index = show_expr(&self.index);
+        let subject = match &self.what {
+            What::Dimension(b, _) => format!("index `{index}` of buffer `{}`", b.name),
+            What::Iterator(v, block) => format!("iterator `{v}` of block `{block}`, bound to `{index}`,"),
+        };
+        let range = match &self.what {
+            What::Dimension(_, d) => format!("dimension {d} has extent {}", show_expr(&self.extent)),
+            What::Iterator(..) => format!("its domain is {} to {}", show_expr(&self.min), show_expr(&self.end())),
+        };
+        let diag = match &self.counterexample {
+            Some(c) => {
+                let at: Vec<String> = c.at.iter().map(|(v, x)| format!("{} = {x}", v.name())).collect();
+                let at = if at.is_empty() { String::new() } else { format!(" where {}", at.join(", ")) };
+                let extent = if self.extent.as_int().is_none() { format!(" = {}", c.extent) } else { String::new() };
+                let leaves = match &self.what {
+                    What::Dimension(..) => "is out of bounds",
+                    What::Iterator(..) => "leaves its domain",
+                };
+                let value = if self.index.as_int().is_some() { String::new() } else { format!("it is {}{at}, ", c.index) };
+                let between = if value.is_empty() { "" } else { "and " };
+                Diag::error(self.span, format!("{subject} {leaves}: {value}{between}{range}{extent}"))
+            }
+            None => {
+                let why = if reads_memory(&self.index) { "depends on data" } else { "is not proven to be in bounds" };
+                Diag::warning(self.span, format!("{subject} {why}, and {range}"))
+            }
+        };
+        let diag = match &self.what {
+            What::Dimension(b, _) if b.span != self.span => diag.label(b.span, "the buffer"),
+            _ => diag,
+        };
+        diag.help(self.advice())
+    }
+
+    /// How to make it right: a condition that would prove it, or a check.
+    fn advice(&self) -> String {
+        let check = "have it checked at run time: T.func_attr({\"tir.check_bounds\": True})";
+        let (low, high) = match &self.counterexample {
+            Some(c) => (c.index < 0, c.index >= 0),
+            None => (true, true),
+        };
+        if self.index.as_int().is_some() {
+            return match self.extent.as_int() {
+                Some(n) if n > 0 => format!("the indices of this dimension are 0 to {}", n - 1),
+                _ => check.to_string(),
+            };
+        }
+        let index = show_expr(&self.index);
+        let mut parts = Vec::new();
+        if low {
+            parts.push(format!("{index} >= {}", show_expr(&self.min)));
+        }
+        if high {
+            parts.push(format!("{index} < {}", show_expr(&self.end())));
+        }
+        let guard = parts.join(" and ");
+        match &self.what {
+            What::Dimension(..) => format!("guard the access: `if {guard}`; or {check}"),
+            What::Iterator(..) => format!("guard the block: T.where({guard}); or {check}"),
+        }
+    }
+}
+
+/// Where a statement begins: its address, and how much surrounds it.
+#[derive(Clone, Copy)]
+struct Site {
+    stmt: usize,
+    depth: usize,
 }
 
 /// What surrounds an access, from the outside in.
 #[derive(Clone)]
-enum Frame {
+pub(super) enum Frame {
     Loop(Var, Range),
     /// A variable with the value of an expression.
     Value(Var, PrimExpr),
@@ -48,15 +185,24 @@ enum Frame {
 }
 
 struct Checker {
-    diags: Diags,
+    found: Vec<Unproven>,
     span: Span,
     /// Variables that may have any value: symbolic extents and scalar parameters.
     free: Vec<Var>,
     frames: Vec<Frame>,
+    /// The statement being checked.
+    site: Site,
 }
 
 impl Checker {
     fn stmt(&mut self, s: &Stmt, an: &Analyzer) {
+        let outer = self.site;
+        self.site = Site { stmt: address(s), depth: self.frames.len() };
+        self.stmt_inside(s, an);
+        self.site = outer;
+    }
+
+    fn stmt_inside(&mut self, s: &Stmt, an: &Analyzer) {
         match s {
             Stmt::Seq(stmts) => {
                 // An assertion holds for what follows it.
@@ -149,8 +295,8 @@ impl Checker {
         let outside = an.clone();
         for i in &b.iters {
             self.expr(&i.binding, &outside);
-            let place = format!("iterator `{}` of block `{}`", i.var.name(), b.name);
-            let inside = self.inside(&i.binding, &i.dom.min, &i.dom.extent, &place, &outside);
+            let what = What::Iterator(i.var.name().to_string(), b.name.to_string());
+            let inside = self.inside(&i.binding, &i.dom.min, &i.dom.extent, &what, &outside);
             let loads = reads_memory(&i.binding);
             if inside && loads {
                 an.bind_range(&i.var, i.dom.clone());
@@ -202,10 +348,10 @@ impl Checker {
     fn access(&mut self, b: &Buffer, indices: &[PrimExpr], an: &Analyzer) {
         for (dim, (index, extent)) in indices.iter().zip(&b.shape).enumerate() {
             self.expr(index, an);
-            let place = format!("index of dimension {dim} of buffer `{}`", b.name);
+            let what = What::Dimension(b.clone(), dim);
             let zero = PrimExpr::int(extent.dtype(), 0);
             for end in lane_ends(index, an) {
-                if !self.inside(&end, &zero, extent, &place, an) {
+                if !self.inside(&end, &zero, extent, &what, an) {
                     break;
                 }
             }
@@ -213,7 +359,7 @@ impl Checker {
     }
 
     /// Whether `min <= e < min + extent` is proven; reports it when not.
-    fn inside(&mut self, e: &PrimExpr, min: &PrimExpr, extent: &PrimExpr, place: &str, an: &Analyzer) -> bool {
+    fn inside(&mut self, e: &PrimExpr, min: &PrimExpr, extent: &PrimExpr, what: &What, an: &Analyzer) -> bool {
         let low = PrimExpr::cmp(CmpOp::Ge, e.clone(), min.clone());
         let high = PrimExpr::cmp(CmpOp::Lt, e.clone(), min.clone() + extent.clone());
         if an.prove(&low) && an.prove(&high) {
@@ -223,120 +369,39 @@ impl Checker {
         if divided.as_ref().is_some_and(|an| an.prove(&low) && an.prove(&high)) {
             return true;
         }
-        let inside = low.and(high);
-        let diag = match self.counterexample(e, extent, &inside) {
-            Some((at, value, extent_value)) => {
-                let vars: Vec<String> = at.iter().map(|(v, x)| format!("{} = {x}", v.name())).collect();
-                let message =
-                    format!("{place} is {value} where {}, out of bounds (extent {extent_value})", vars.join(", "));
-                Diag::error(self.span, message)
-            }
-            None => {
-                let why = if reads_memory(e) { "depends on data" } else { "is not proven to be in bounds" };
-                Diag::warning(self.span, format!("{place} {why}: {:?} of {:?}", an.simplify(e), an.simplify(extent)))
-            }
-        };
-        self.diags.push(diag);
+        let claim = low.and(high);
+        let counterexample = find(&self.free, &self.frames, e, extent, &claim);
+        let span = e.span().or(self.span);
+        self.found.push(Unproven {
+            stmt: self.site.stmt,
+            claim: self.where_the_statement_stands(claim),
+            what: what.clone(),
+            index: if counterexample.is_some() { e.clone() } else { an.simplify(e) },
+            min: min.clone(),
+            extent: extent.clone(),
+            span,
+            counterexample,
+        });
         false
     }
 
-    /// Values of the variables around at which all conditions hold and the claim does not.
-    fn counterexample(
-        &self,
-        e: &PrimExpr,
-        extent: &PrimExpr,
-        claim: &PrimExpr,
-    ) -> Option<(BTreeMap<Var, i64>, i64, i64)> {
-        let mut search = Search { frames: &self.frames, e, extent, claim, left: POINTS };
-        if self.free.is_empty() {
-            return search.go(0, &mut BTreeMap::new());
-        }
-        // Extents of a few sizes, the same for all and different ones.
-        for base in [1i64, 2, 3, 4, 5, 7, 8, 16, 31, 100] {
-            for step in [0i64, 1, 3] {
-                let mut at = BTreeMap::new();
-                for (i, v) in self.free.iter().enumerate() {
-                    let x = base + step * i64::try_from(i).unwrap_or(0);
-                    let fits = IntBound::of_type(v.dtype()).contains(x);
-                    at.insert(v.clone(), if fits { x } else { 1 });
-                }
-                search.left = POINTS / 30;
-                if let Some(found) = search.go(0, &mut at) {
-                    return Some(found);
-                }
+    /// A claim of an expression inside the statement, as one that must hold before it: it says nothing where the
+    /// expression is not reached.
+    fn where_the_statement_stands(&self, claim: PrimExpr) -> PrimExpr {
+        let inner = self.frames.get(self.site.depth..).unwrap_or_default();
+        inner.iter().rev().fold(claim, |claim, f| match f {
+            Frame::Holds(cond) => cond.clone().logical_not().or(claim),
+            Frame::Value(v, value) if crate::prim::free_vars(&claim).contains(v) => {
+                PrimExpr::new(PrimKind::Let(v.clone(), value.clone(), claim.clone()), claim.dtype())
             }
-        }
-        None
+            Frame::Value(..) | Frame::Loop(..) => claim,
+        })
     }
 }
 
-struct Search<'a> {
-    frames: &'a [Frame],
-    e: &'a PrimExpr,
-    extent: &'a PrimExpr,
-    claim: &'a PrimExpr,
-    left: u64,
-}
-
-impl Search<'_> {
-    fn go(&mut self, depth: usize, at: &mut BTreeMap<Var, i64>) -> Option<(BTreeMap<Var, i64>, i64, i64)> {
-        if self.left == 0 {
-            return None;
-        }
-        match self.frames.get(depth) {
-            None => {
-                self.left -= 1;
-                if eval(self.claim, at)? != 0 {
-                    return None;
-                }
-                let mut shown = BTreeMap::new();
-                let used: BTreeSet<Var> = free_vars(self.claim);
-                for (v, x) in at.iter() {
-                    if used.contains(v) || matches!(self.frames.iter().find(|f| binds(f, v)), Some(Frame::Loop(..))) {
-                        shown.insert(v.clone(), *x);
-                    }
-                }
-                Some((shown, eval(self.e, at)?, eval(self.extent, at)?))
-            }
-            Some(Frame::Holds(cond)) => (eval(cond, at)? != 0).then_some(()).and_then(|()| self.go(depth + 1, at)),
-            Some(Frame::Value(v, value)) => {
-                // A value from memory is left open: what depends on it is not decided.
-                if let Some(x) = eval(value, at) {
-                    at.insert(v.clone(), x);
-                }
-                let found = self.go(depth + 1, at);
-                at.remove(v);
-                found
-            }
-            Some(Frame::Loop(v, range)) => {
-                let (min, extent) = (eval(&range.min, at)?, eval(&range.extent, at)?);
-                if extent <= 0 {
-                    return None;
-                }
-                let last = min.checked_add(extent - 1)?;
-                // The ends first, where accesses leave their buffers, then some between.
-                let mut values = vec![min, last, min.saturating_add(1), last.saturating_sub(1)];
-                values.extend([min.saturating_add(extent / 2)]);
-                values.retain(|x| (min..=last).contains(x));
-                let mut tried = BTreeSet::new();
-                for x in values {
-                    if !tried.insert(x) {
-                        continue;
-                    }
-                    at.insert(v.clone(), x);
-                    if let Some(found) = self.go(depth + 1, at) {
-                        return Some(found);
-                    }
-                }
-                at.remove(v);
-                None
-            }
-        }
-    }
-}
-
-fn binds(f: &Frame, v: &Var) -> bool {
-    matches!(f, Frame::Loop(w, _) | Frame::Value(w, _) if w == v)
+/// What tells a statement of a function apart from its others.
+pub(super) fn address(s: &Stmt) -> usize {
+    std::ptr::from_ref(s) as usize
 }
 
 /// What is known when the divisions of an expression have values; `None` when it has none to learn from.

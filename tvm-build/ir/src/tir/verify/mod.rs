@@ -24,13 +24,16 @@
 //! 17. A sequence does not directly hold a sequence.
 
 mod bounds;
+mod counterexample;
 mod eval;
+mod instrument;
 mod regions;
 #[cfg(test)]
 mod tests;
 mod types;
 
-pub use bounds::verify_bounds;
+pub use bounds::{CHECK_BOUNDS, check_bounds, verify_bounds};
+pub use instrument::instrument_bound_checkers;
 
 use super::{Block, For, ForKind, IterKind, Param, PrimFunc, Stmt};
 use crate::diag::{Diag, Diags};

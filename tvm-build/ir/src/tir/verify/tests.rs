@@ -234,13 +234,13 @@ fn out_of_bounds_with_a_counterexample() {
     };
     assert_eq!(bounds(&copy(&|i| i)), [""; 0]);
     let found = bounds(&copy(&|i| i + 1));
-    assert_eq!(found, ["error: index of dimension 0 of buffer `A` is 1 where n = 1, i = 0, out of bounds (extent 1)"]);
+    assert_eq!(found, ["error: index `i + 1` of buffer `A` is out of bounds: it is 1 where n = 1, i = 0, and dimension 0 has extent n = 1"]);
     assert_eq!(bounds(&copy(&|i| i - 1)).len(), 1);
     assert_eq!(bounds(&copy(&|i| n.expr() - 1 - i)), [""; 0]);
     // Data decides.
     let gather = bounds(&copy(&|i| PrimExpr::load(&a, vec![i]).cast(DType::I64)));
     assert!(
-        gather.len() == 1 && gather[0].starts_with("warning: index of dimension 0 of buffer `A` depends on data"),
+        gather.len() == 1 && gather[0] == "warning: index `T.Cast(\"int64\", A[i])` of buffer `A` depends on data, and dimension 0 has extent n",
         "{gather:?}"
     );
 }

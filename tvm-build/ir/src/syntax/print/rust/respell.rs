@@ -29,6 +29,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("with `and`", "with `&&`"),
     ("a class inside", "a module inside"),
     ("one T.init", "one T::init"),
+    ("T.func_attr({\"tir.check_bounds\": True})", "#[T::check_bounds] above the function"),
 ];
 
 /// The text with what it quotes of TVMScript in the Rust spelling.
