@@ -28,6 +28,29 @@ pub enum AttrValue {
     Map(Attrs),
 }
 
+/// As TVMScript writes it, types of literals aside.
+impl std::fmt::Display for AttrValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            AttrValue::None => f.write_str("None"),
+            AttrValue::Bool(v) => f.write_str(if *v { "True" } else { "False" }),
+            AttrValue::Int(v) => write!(f, "{v}"),
+            AttrValue::Float(v) => write!(f, "{v:?}"),
+            AttrValue::Str(s) => write!(f, "\"{s}\""),
+            AttrValue::DType(d) => write!(f, "{d}"),
+            AttrValue::List(items) => {
+                f.write_str("[")?;
+                for (i, v) in items.iter().enumerate() {
+                    write!(f, "{}{v}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str("]")
+            }
+            AttrValue::Prim(e) => f.write_str(&crate::ops::show_expr(e)),
+            AttrValue::Map(_) => f.write_str("a dictionary"),
+        }
+    }
+}
+
 impl AttrValue {
     /// The integer of an `Int`, or of a constant `Prim`.
     pub fn as_int(&self) -> Option<i64> {

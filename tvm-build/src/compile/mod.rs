@@ -10,6 +10,7 @@ use crate::vm::{self, EmittedProgram, Plan};
 use crate::weights::{self, Weights};
 use crate::{passes, pipeline};
 use std::collections::BTreeSet;
+use tvm_ir::check::check_module;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::dtype::DType;
 use tvm_ir::module::{Func, IRModule};
@@ -153,14 +154,16 @@ impl Artifacts {
     }
 }
 
-/// Compiles a module: passes, schedules, memory plan, tables, C. Errors are all that a phase finds; a phase begins only
+/// Compiles a module that satisfies [`check_module`]: passes, schedules, memory plan, tables, C. Errors are all that a phase finds; a phase begins only
 /// when the one before found none.
 pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifacts, Diags> {
     let Some(first) = options.targets.first() else {
         return Err(Diag::error(Span::NONE, "there is no target to compile for").into());
     };
     check_name(&options.name)?;
+    check_module(&module)?;
     options.externals.check(&module)?;
+    run_steps(&steps_of(CHECKING_STEPS), &mut module, first, &mut Instrument::default())?;
     run_steps(&options.pipeline, &mut module, first, &mut Instrument::default())?;
     remove_unused_kernels(&mut module);
     let mut compiled = Vec::new();
@@ -189,6 +192,13 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
     })
 }
 
+/// What makes a checked module safe to run, whatever the pipeline.
+const CHECKING_STEPS: &[&str] = &["InstrumentBoundCheckers"];
+
+fn steps_of(names: &[&str]) -> Vec<Step> {
+    names.iter().filter_map(|n| passes::lookup(n)).map(Step::new).collect()
+}
+
 /// What PrimFuncs go through for each target.
 const KERNEL_STEPS: &[&str] = &[
     "ApplyDefaultSchedule",
@@ -199,7 +209,7 @@ const KERNEL_STEPS: &[&str] = &[
 /// The module with its PrimFuncs scheduled for each target. The Relax functions call them alike: a function whose
 /// schedules leave different buffers to the caller is not scheduled.
 fn scheduled(module: &IRModule, targets: &[Target]) -> Result<Vec<IRModule>, Diags> {
-    let steps: Vec<Step> = KERNEL_STEPS.iter().filter_map(|n| passes::lookup(n)).map(Step::new).collect();
+    let steps = steps_of(KERNEL_STEPS);
     let run = |steps: &[Step], plain: &BTreeSet<Name>| -> Result<Vec<IRModule>, Diags> {
         let all = targets.iter().map(|target| {
             let mut module = module.clone();

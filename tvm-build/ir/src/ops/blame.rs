@@ -16,7 +16,10 @@ pub(crate) fn operand_at_fault(def: &OpDef, message: &str) -> Option<&'static st
         [_, second] if text.contains(&format!(" and `{second}`")) => Some(second),
         [first, ..] => Some(first),
         // "axis 2 is out of range"
-        [] => operand(def, text.split(' ').next().unwrap_or_default()),
+        [] => match text.split(' ').next().unwrap_or_default() {
+            "axis" => operand(def, "axis").or_else(|| operand(def, "axes")),
+            word => operand(def, word),
+        },
     }
 }
 

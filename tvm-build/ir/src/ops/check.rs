@@ -44,7 +44,7 @@ pub fn make_call(op: Op, args: Vec<Leaf>, attrs: &[(&str, AttrValue)], span: Spa
 }
 
 /// `R.name(x, y, attr=…)`, for help texts.
-pub(super) fn signature(op: Op) -> String {
+pub(crate) fn signature(op: Op) -> String {
     let def = op.def();
     let args = def.args.iter().map(|a| if a.optional { format!("{}=None", a.name) } else { a.name.to_string() });
     let attrs =
@@ -84,7 +84,7 @@ pub(super) fn check_call(call: &Call) -> Result<(), Diag> {
     for (a, value) in def.attrs.iter().zip(&call.attrs) {
         if !legal(a.kind, value) {
             let want = describe(a.kind);
-            return Err(fail(format!("R.{}: attribute `{}` must be {want}, not {value:?}", def.name, a.name)));
+            return Err(fail(format!("R.{}: attribute `{}` must be {want}, not {value}", def.name, a.name)));
         }
     }
     Ok(())

@@ -51,7 +51,7 @@ fn one_dtype(cx: &InferCx<'_>, all: &[TensorInfo]) -> Result<Option<DType>, Diag
     if let Some((i, first)) = known.next() {
         if let Some((j, other)) = known.find(|(_, d)| *d != first) {
             return Err(cx
-                .fail(format!("tensor {i} is {first} and tensor {j} is {other}"))
+                .fail(format!("`tensors` differ in type: tensor {i} is {first} and tensor {j} is {other}"))
                 .help("convert with R.astype"));
         }
     }
@@ -65,7 +65,7 @@ fn one_rank(cx: &InferCx<'_>, all: &[TensorInfo]) -> Result<Option<usize>, Diag>
     match known.find(|(_, r)| *r != first) {
         Some((j, _)) => {
             let (a, b) = (show_tensor(&all[i]), show_tensor(&all[j]));
-            Err(cx.fail(format!("tensor {i} is {a} and tensor {j} is {b}: the ranks differ")))
+            Err(cx.fail(format!("`tensors` differ in rank: tensor {i} is {a} and tensor {j} is {b}")))
         }
         None => Ok(Some(first)),
     }
@@ -93,7 +93,9 @@ fn infer_concat(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
         for a in (0..rank).filter(|a| *a != axis) {
             if cx.differ(&first[a], &d[a]) {
                 let (p, q) = (show_tensor(&all[*i]), show_tensor(&all[*j]));
-                let message = format!("tensor {i} {p} and tensor {j} {q} differ in axis {a}, not only in axis {axis}");
+                let message = format!(
+                    "`tensors` may differ in axis {axis} alone, not in axis {a}: tensor {i} is {p} and tensor {j} is {q}"
+                );
                 return Err(cx.fail(message));
             }
             proven &= cx.analyzer.prove_equal(&first[a], &d[a]);
@@ -138,7 +140,7 @@ fn infer_stack(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
     for (j, d) in known {
         if let Some(a) = (0..rank).find(|a| cx.differ(&first[*a], &d[*a])) {
             let (p, q) = (show_tensor(&all[i]), show_tensor(&all[j]));
-            return Err(cx.fail(format!("tensor {i} {p} and tensor {j} {q} differ in axis {a}")));
+            return Err(cx.fail(format!("`tensors` differ in axis {a}: tensor {i} is {p} and tensor {j} is {q}")));
         }
     }
     let mut dims = first.to_vec();
@@ -187,7 +189,10 @@ fn starts(cx: &InferCx<'_>, extent: &PrimExpr) -> Result<Vec<PrimExpr>, Diag> {
         cx.fail("attribute `indices_or_sections` must be a positive number of pieces or a list of positions")
     })?;
     if extent.as_int().is_some_and(|n| n % sections != 0) {
-        let message = format!("extent {} does not split into {sections} equal pieces", show_expr(extent));
+        let message = format!(
+            "`indices_or_sections` is {sections}, which does not divide the extent {} of the axis",
+            show_expr(extent)
+        );
         return Err(cx.fail(message).help("give the positions between the pieces"));
     }
     let step = cx.analyzer.simplify(&extent.clone().floordiv(sections));

@@ -59,7 +59,7 @@ fn infer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
     let (ka, kb) = (&da[ra - 1], &db[rb.saturating_sub(2)]);
     if cx.differ(ka, kb) {
         let message = format!(
-            "`x1` {} and `x2` {} do not fit: the last axis of x1 is {}, the {} axis of x2 is {}",
+            "`x1` {} and `x2` {} do not fit: the last axis of `x1` is {}, the {} axis of `x2` is {}",
             show_tensor(&a),
             show_tensor(&b),
             show_expr(ka),
@@ -68,7 +68,7 @@ fn infer(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
         );
         let diag = cx.fail(message);
         let transposed = rb > 1 && !cx.differ(ka, &db[rb - 1]);
-        return Err(if transposed { diag.help("transpose x2: R.matmul(x1, R.permute_dims(x2))") } else { diag });
+        return Err(if transposed { diag.help("transpose `x2`: R.matmul(x1, R.permute_dims(x2))") } else { diag });
     }
     let lead = |d: &[PrimExpr]| Dims::Known(d[..d.len().saturating_sub(2)].to_vec());
     let batch = cx.broadcast_dims(&lead(da), &lead(db)).map_err(|(x, y)| {
@@ -105,6 +105,25 @@ fn linear(builder: &mut BindingBuilder, args: &[Leaf], out_dtype: &crate::attrs:
 }
 
 fn infer_linear(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
+    let (data, weight) = (cx.tensor(0)?, cx.tensor(1)?);
+    if let (Some([.., k]), Some([out, own])) = (data.dims.known(), weight.dims.known()) {
+        if cx.differ(k, own) {
+            let (a, b) = (show_tensor(&data), show_tensor(&weight));
+            let diag = cx.fail(format!(
+                "`data` {a} and `weight` {b} do not fit: the last axis of `data` is {}, the last axis of `weight` is {}",
+                show_expr(k),
+                show_expr(own)
+            ));
+            let transposed = !cx.differ(k, out);
+            return Err(if transposed { diag.help("transpose `weight`: R.permute_dims(weight)") } else { diag });
+        }
+        if let (true, Some([bias])) = (cx.is_given(2), cx.tensor(2).ok().as_ref().and_then(|t| t.dims.known())) {
+            if cx.differ(bias, out) && !bias.is_int(1) {
+                let (b, o) = (show_expr(bias), show_expr(out));
+                return Err(cx.fail(format!("`bias` has {b} elements, `weight` {} gives {o}", show_tensor(&weight))));
+            }
+        }
+    }
     let mut builder = BindingBuilder { analyzer: cx.analyzer.clone(), span: cx.call.span, ..BindingBuilder::new() };
     let result = linear(&mut builder, &cx.call.args, cx.call.attr("out_dtype"))
         .map_err(|d| Diag { message: format!("R.linear is permute_dims, matmul, add: {}", d.message), ..d })?;

@@ -105,6 +105,16 @@ fn prepare_reshape(call: &mut Call) -> Result<(), Diag> {
     Ok(())
 }
 
+/// The shape with the last dimension that makes it hold so many elements.
+fn last_dim(elements: Option<i64>, to: &[PrimExpr]) -> Option<Vec<PrimExpr>> {
+    let (last, rest) = to.split_last()?;
+    let given = rest.iter().try_fold(1i64, |n, d| n.checked_mul(d.as_int()?))?;
+    let elements = elements.filter(|n| given > 0 && n % given == 0)?;
+    let mut dims = rest.to_vec();
+    dims.push(PrimExpr::int(last.dtype(), elements / given));
+    Some(dims)
+}
+
 fn infer_reshape(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
     let x = cx.tensor(0)?;
     let StructInfo::Shape(target) = cx.info(1)? else { return cx.result(Dims::Unknown, x.dtype) };
@@ -115,13 +125,17 @@ fn infer_reshape(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
     let (a, b) = (cx.analyzer.simplify(&product(from)), cx.analyzer.simplify(&product(to)));
     if cx.differ(&a, &b) {
         let message = format!(
-            "`x` {} holds {} elements, the shape {} holds {}",
-            show_tensor(&x),
-            show_expr(&a),
+            "`shape` {} holds {} elements, `x` {} holds {}",
             show_dims(to),
-            show_expr(&b)
+            show_expr(&b),
+            show_tensor(&x),
+            show_expr(&a)
         );
-        return Err(cx.fail(message).help("let one dimension be -1"));
+        let diag = cx.fail(message);
+        return Err(match last_dim(a.as_int(), to) {
+            Some(dims) => diag.help(format!("reshape to {}", show_dims(&dims))),
+            None => diag,
+        });
     }
     cx.result(target, x.dtype)
 }

@@ -132,7 +132,7 @@ fn tuple_len(cx: &InferCx<'_>, rank: usize, indices: &[PrimExpr]) -> Result<usiz
     let n = indices.last().and_then(PrimExpr::as_int).and_then(|n| usize::try_from(n).ok());
     match n {
         Some(n) if n <= rank => Ok(n),
-        Some(n) => Err(cx.fail(format!("index tuples of {n} do not fit data of rank {rank}"))),
+        Some(n) => Err(cx.fail(format!("`indices` holds tuples of {n}, `data` has rank {rank}"))),
         None => Err(cx.fail("the last axis of `indices` must be there and have a fixed extent")),
     }
 }

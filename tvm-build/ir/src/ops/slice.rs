@@ -60,8 +60,10 @@ fn ranges(cx: &InferCx<'_>, dims: &[PrimExpr]) -> Result<Vec<Range>, Diag> {
     };
     let strides = strides.ok_or_else(|| cx.fail("`strides` must hold fixed integers"))?;
     if begin.len() != axes.len() || end.len() != axes.len() || strides.len() != axes.len() {
-        let (a, b, c, d) = (axes.len(), begin.len(), end.len(), strides.len());
-        return Err(cx.fail(format!("{a} axes, {b} begins, {c} ends and {d} strides: the numbers must be one")));
+        let lists = [("begin", begin.len()), ("end", end.len()), ("strides", strides.len())];
+        let (name, n) = lists.into_iter().find(|(_, n)| *n != axes.len()).unwrap_or(("axes", 0));
+        let message = format!("`{name}` has length {n}, `axes` has length {}", axes.len());
+        return Err(cx.fail(message).help("give one entry for each axis"));
     }
     let inbound = cx.call.attr("assume_inbound").as_bool() == Some(true);
     let fixed = cx.axes("axis", &axes, dims.len())?;

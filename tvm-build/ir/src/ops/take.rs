@@ -157,7 +157,9 @@ fn nd_parts(cx: &InferCx<'_>, rank: usize, indices: &[PrimExpr]) -> Result<(usiz
     let tuple = indices.last().and_then(PrimExpr::as_int).and_then(|n| usize::try_from(n).ok());
     match tuple {
         Some(n) if batch + n <= rank => Ok((batch, n)),
-        Some(n) => Err(cx.fail(format!("index tuples of {n} do not fit data of rank {rank} after {batch} batch axes"))),
+        Some(n) => {
+            Err(cx.fail(format!("`indices` holds tuples of {n}, `data` has rank {rank} after {batch} batch axes")))
+        }
         None => Err(cx.fail("the last axis of `indices` must have a fixed extent")),
     }
 }

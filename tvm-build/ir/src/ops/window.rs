@@ -98,7 +98,7 @@ impl Window {
             let room = cx.analyzer.simplify(&(padded.clone() - reach.clone()));
             if room.as_int().is_some_and(|v| v < 0) {
                 return Err(cx.fail(format!(
-                    "the window spans {} elements of spatial axis {i}, the padded input has {}",
+                    "the window spans {} elements of spatial axis {i}, the padded `data` has {}",
                     super::show::show_expr(&reach),
                     super::show::show_expr(&cx.analyzer.simplify(&padded))
                 )));

@@ -32,6 +32,9 @@ pub(super) enum ExprKind {
     Str(Name),
     Bool(bool),
     None,
+    /// What could not be read; the error is reported.
+    #[cfg_attr(not(feature = "rust"), expect(dead_code, reason = "errors of the grammar end the reading of a text"))]
+    Broken,
     /// `value.name`
     Attr(Box<Expr>, Name),
     Call {
@@ -157,7 +160,8 @@ impl Expr {
             | ExprKind::Float(_)
             | ExprKind::Str(_)
             | ExprKind::Bool(_)
-            | ExprKind::None => 0,
+            | ExprKind::None
+            | ExprKind::Broken => 0,
             ExprKind::Attr(e, _) | ExprKind::Unary(_, e) => e.depth,
             ExprKind::Call { func, args, keywords } => {
                 func.depth.max(deepest(args)).max(keywords.iter().map(|k| k.value.depth).max().unwrap_or(0))

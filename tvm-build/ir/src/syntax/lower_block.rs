@@ -3,7 +3,7 @@
 use super::ast::{Expr, ExprKind, Ident, Stmt as Surface};
 use super::lower_prim::Lowered;
 use super::lower_tir::{OpenBlock, TirLower};
-use super::scope::{Args, Entity, suggest};
+use super::scope::{Args, Entity, consequence, suggest};
 use crate::arith::Analyzer;
 use crate::diag::Diag;
 use crate::dtype::DType;
@@ -85,6 +85,9 @@ impl TirLower<'_, '_> {
 
     /// `name = T.match_buffer(…)` and the other declarations.
     pub(super) fn declare(&mut self, target: &Expr, value: &Expr) -> Lowered<()> {
+        if matches!(value.kind, ExprKind::Broken) {
+            return Err(consequence());
+        }
         if let (Some(names), Some(values)) = (target.items(), value.items()) {
             if names.len() != values.len() {
                 return Err(Diag::error(target.span, format!("{} names for {} values", names.len(), values.len())));
@@ -160,15 +163,13 @@ impl TirLower<'_, '_> {
             "T.axis.opaque" => IterKind::Opaque,
             other => {
                 let known = ["T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"];
-                return Err(suggest(
-                    Diag::error(at, format!("unknown axis `{other}`")),
-                    other,
-                    known.into_iter(),
-                ));
+                return Err(suggest(Diag::error(at, format!("unknown axis `{other}`")), other, known.into_iter()));
             }
         };
         if self.blocks.len() < 2 {
-            return Err(Diag::error(at, format!("{path} outside of a block")).help("open one: `with T.block(\"name\"):`"));
+            return Err(
+                Diag::error(at, format!("{path} outside of a block")).help("open one: `with T.block(\"name\"):`")
+            );
         }
         let at = a.need("dom")?;
         let dom = match at.items() {
@@ -203,9 +204,15 @@ impl TirLower<'_, '_> {
         let (text, values) = (self.cx.string(kinds)?, values.items().unwrap_or_default());
         let targets: Vec<&Expr> = target.items().map_or_else(|| vec![target], |t| t.iter().collect());
         if targets.len() != values.len() || text.chars().count() != values.len() {
-            let d =
-                format!("{} names, {} kinds and {} loop variables", targets.len(), text.chars().count(), values.len());
-            return Err(Diag::error(span, d));
+            let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+            let d = format!(
+                "T.axis.remap: {}, {} and {}",
+                count(targets.len(), "name"),
+                count(text.chars().count(), "kind"),
+                count(values.len(), "loop variable")
+            );
+            return Err(Diag::error(kinds.span, d)
+                .help("give each iterator a kind, S (spatial) or R (reduce), and a loop variable"));
         }
         for ((t, kind), value) in targets.into_iter().zip(text.chars()).zip(values) {
             let kind = match kind {
@@ -291,7 +298,9 @@ impl TirLower<'_, '_> {
     /// A call that stands as a statement.
     pub(super) fn expr_stmt(&mut self, e: &Expr) -> Lowered<Option<Stmt>> {
         let Some((path, args, keywords)) = e.call() else {
-            return Err(Diag::error(e.span, "this expression does nothing"));
+            return Err(
+                Diag::error(e.span, "this expression does nothing").help("store its value in a buffer, or remove it")
+            );
         };
         let mut a = Args::new(&path, e.callee_span(), args, keywords);
         match path.as_str() {
@@ -346,8 +355,9 @@ impl TirLower<'_, '_> {
 
     fn open_block(&mut self, span: Span, path: &str) -> Lowered<&mut OpenBlock> {
         match self.blocks.len() {
-            0 | 1 => Err(Diag::error(span, format!("{path} outside of a block"))
-                .help("open one: `with T.block(\"name\"):`")),
+            0 | 1 => {
+                Err(Diag::error(span, format!("{path} outside of a block")).help("open one: `with T.block(\"name\"):`"))
+            }
             n => Ok(&mut self.blocks[n - 1]),
         }
     }

@@ -121,6 +121,7 @@ impl ModuleLower<'_> {
             options: self.options,
             signatures,
             diags: Diags::new(),
+            failed: false,
             scope,
             literal: DType::I64,
             analyzer: Analyzer::new(),
@@ -199,6 +200,11 @@ impl ModuleLower<'_> {
                 Some((path, ..)) => Err(Diag::error(e.span, format!("{path} is not supported in a module"))),
                 None => Err(Diag::error(e.span, "expected a function")),
             },
+            StmtKind::Assign { target, value: Some(Expr { kind: ExprKind::Broken, .. }), .. } => {
+                // A function in error: calls of it are not.
+                self.signatures.extend(target.name().map(|n| (n.clone(), Signature::Broken)));
+                Ok(())
+            }
             StmtKind::Assign { target, value: Some(value), .. } => match (target.name(), value.call()) {
                 (Some(name), Some((path, [symbol], []))) if path == "R.ExternFunc" && symbol.str().is_some() => {
                     let symbol = symbol.str().cloned().unwrap_or_else(|| name.clone());

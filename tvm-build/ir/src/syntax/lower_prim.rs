@@ -1,7 +1,7 @@
 //! Surface expressions to scalar expressions.
 
 use super::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
-use super::scope::{Args, Entity, Lower};
+use super::scope::{Args, Entity, Lower, consequence};
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::name::Name;
@@ -87,11 +87,12 @@ impl Lower<'_> {
             ExprKind::Attr(..) => {
                 return Err(Diag::error(e.span, format!("`{}` is not a scalar", e.path().unwrap_or_default())));
             }
+            ExprKind::Broken => return Err(consequence()),
             ExprKind::None | ExprKind::Slice(..) | ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Dict(_) => {
                 return Err(Diag::error(e.span, "expected a scalar expression"));
             }
         };
-        Ok(if out.span().is_none() && out.as_var().is_none() { out.with_span(e.span) } else { out })
+        Ok(if out.span().is_none() { out.with_span(e.span) } else { out })
     }
 
     fn prim_of_relax(&mut self, v: &crate::relax::Var, span: Span) -> Lowered<PrimExpr> {
@@ -193,7 +194,15 @@ impl Lower<'_> {
 
     /// The buffer of a name.
     pub(super) fn buffer(&mut self, e: &Expr) -> Lowered<Buffer> {
-        let Some(name) = e.name() else { return Err(Diag::error(e.span, "expected the name of a buffer")) };
+        let Some(name) = e.name() else {
+            let d = Diag::error(e.span, "expected the name of a buffer");
+            return Err(match &e.kind {
+                ExprKind::Index(base, items) if items.len() == 1 && base.name().is_some() => {
+                    d.help("all indices stand in one pair of brackets, as `a[i, j]`")
+                }
+                _ => d,
+            });
+        };
         match self.resolve(name, e.span)? {
             Entity::Buffer(b) => Ok(b),
             Entity::Handle(_) => Err(Diag::error(e.span, format!("`{name}` is a handle, not a buffer"))
@@ -214,7 +223,13 @@ impl Lower<'_> {
             count(dims, "dimension", "dimensions"),
             count(indices, "index is given", "indices are given")
         );
-        Err(Diag::error(span, d).label(buffer.span, "the buffer is declared here"))
+        let names = ["i", "j", "k", "l", "m", "n"];
+        let d = Diag::error(span, d).label(buffer.span, "the buffer is declared here");
+        Err(match names.get(..dims) {
+            Some([]) => d.help(format!("its one element is `{}[()]`", buffer.name)),
+            Some(names) => d.help(format!("write `{}[{}]`", buffer.name, names.join(", "))),
+            None => d,
+        })
     }
 
     fn index(&mut self, e: &Expr) -> Lowered<PrimExpr> {

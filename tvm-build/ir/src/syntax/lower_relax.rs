@@ -3,7 +3,7 @@
 use super::ast::{Expr, ExprKind, FuncDef, Ident, Stmt as Surface, StmtKind};
 use super::lower_prim::Lowered;
 use super::lower_sinfo::{contradiction, forget};
-use super::scope::{Args, Entity, Lower};
+use super::scope::{Args, Entity, Lower, consequence, suggest, suggest_in};
 use crate::attrs::Attrs;
 use crate::diag::Diag;
 use crate::dtype::DType;
@@ -38,7 +38,7 @@ pub(super) struct RelaxLower<'c, 'a> {
     pub(super) result: Option<(Leaf, Span)>,
 }
 
-/// Parameters of a signature, declared in scope; a parameter without a legal type is `R.Object`.
+/// Parameters of a signature, declared in scope; one without a legal type is `R.Object` to callers.
 pub(super) fn lower_params(cx: &mut Lower<'_>, def: &FuncDef) -> (Vec<Var>, Option<StructInfo>) {
     for p in &def.type_params {
         cx.scope.type_vars.insert(p.name.clone());
@@ -59,8 +59,10 @@ pub(super) fn lower_params(cx: &mut Lower<'_>, def: &FuncDef) -> (Vec<Var>, Opti
                 None
             }
         };
+        let legal = info.is_some();
         let var = Var::at(p.ident.name.clone(), info.unwrap_or(StructInfo::Object), p.ident.span);
-        cx.define(&p.ident, Entity::Relax(var.clone()));
+        // Nothing is known of a parameter whose type is wrong: its uses are not errors of their own.
+        cx.define(&p.ident, if legal { Entity::Relax(var.clone()) } else { Entity::Broken });
         params.push(var);
     }
     let ret = def.ret.as_ref().and_then(|r| {
@@ -87,8 +89,9 @@ pub(super) fn lower_function(cx: &mut Lower<'_>, def: &FuncDef, flags: Flags) ->
     }
     let inferred = body.result.info().unwrap_or(StructInfo::Object);
     let why = ret.as_ref().and_then(|r| contradiction(r, &inferred));
-    if let (Some(why), Some((_, at)), false) = (why, result, cx.diags.has_errors()) {
-        let d = Diag::error(at, format!("the result does not fit the declared type, which says {why}"));
+    if let (Some(why), Some((_, at)), false) = (why, result, cx.failed || cx.diags.has_errors()) {
+        let found = crate::ops::show_info(&inferred);
+        let d = Diag::error(at, format!("the result is {found}; the declared type says {why}"));
         cx.diags.push(d.label(def.ret.as_ref().map_or(Span::NONE, |r| r.span), "declared here"));
     }
     if !flags.private && !attrs.contains_key("global_symbol") {
@@ -139,14 +142,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
 
     /// Adds a binding of a new variable; the places are those of the name and of what is at fault when the value is: the
     /// function or op that is called.
-    pub(super) fn bind(
-        &mut self,
-        name: impl Into<Name>,
-        value: Value,
-        info: StructInfo,
-        at: Span,
-        span: Span,
-    ) -> Var {
+    pub(super) fn bind(&mut self, name: impl Into<Name>, value: Value, info: StructInfo, at: Span, span: Span) -> Var {
         let var = Var::at(name, info, at);
         self.current.push(Binding { var: var.clone(), value, span });
         self.counts[usize::from(self.in_dataflow)] += 1;
@@ -166,7 +162,12 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
     /// What a name stands for.
     pub(super) fn resolve(&mut self, name: &Name, span: Span) -> Lowered<Entity> {
         let known = self.cx.scope.declared(name).is_some();
-        self.cx.resolve(name, span).map_err(|d| match self.hidden.get(name) {
+        let signatures = self.cx.signatures;
+        let function = |d: Diag| match d.help {
+            Some(_) => d,
+            None => suggest_in(d, "cls.", name, signatures.keys().map(Name::as_str)),
+        };
+        self.cx.resolve(name, span).map_err(function).map_err(|d| match self.hidden.get(name) {
             Some(at) if !known => Diag::error(span, format!("`{name}` is not an output of its dataflow block"))
                 .label(*at, "bound here, visible in its block alone")
                 .help(format!("add it: R.output({name})")),
@@ -192,14 +193,16 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         match &s.kind {
             StmtKind::Assign { target, annotation, .. } => {
                 let info = annotation.as_ref().and_then(|a| self.cx.sinfo(a).ok());
-                if let Some(name) = target.name() {
-                    let entity = match info {
-                        Some(info) => Entity::Relax(Var::at(name.clone(), info, target.span)),
+                for t in target.items().unwrap_or(std::slice::from_ref(target)) {
+                    let Some(name) = t.name() else { continue };
+                    let entity = match &info {
+                        Some(info) => Entity::Relax(Var::at(name.clone(), info.clone(), t.span)),
                         None => Entity::Broken,
                     };
-                    self.cx.scope.define(name, entity, target.span);
+                    self.cx.scope.define(name, entity, t.span);
                 }
             }
+            StmtKind::With { body, .. } => body.iter().for_each(|s| self.recover(s)),
             StmtKind::If { then, otherwise, .. } => {
                 if let Some(last) = then.last().or(otherwise.last()) {
                     self.recover(last);
@@ -225,7 +228,10 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
                 self.dataflow(body, value.span)
             }
             StmtKind::With { value, .. } => {
-                Err(Diag::error(value.span, "expected R.dataflow()").help("write `with R.dataflow():`"))
+                let path = value.call().map(|(p, ..)| p).unwrap_or_default();
+                let d = Diag::error(value.callee_span(), format!("`{path}` cannot be opened with `with`"));
+                let d = suggest(d, &path, ["R.dataflow"].into_iter());
+                Err(if d.help.is_some() { d } else { d.help("write `with R.dataflow():`") })
             }
             StmtKind::If { cond, then, otherwise } => self.if_stmt(cond, then, otherwise, s.span),
             StmtKind::Return(Some(e)) => {
@@ -275,10 +281,11 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             }
             Some(("R.output", args, _)) => {
                 if !self.in_dataflow {
-                    return Err(Diag::error(e.span, "R.output outside of a dataflow block"));
+                    let d = Diag::error(e.callee_span(), "R.output outside of a dataflow block");
+                    return Err(d.help("remove it: outside of dataflow blocks every variable is visible"));
                 }
                 if self.outputs.is_some() {
-                    return Err(Diag::error(e.span, "a dataflow block has one R.output"));
+                    return Err(Diag::error(e.callee_span(), "a dataflow block has one R.output"));
                 }
                 let mut outputs = Vec::new();
                 for a in args {
@@ -296,7 +303,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
                 self.bind("_", value, info, e.span, e.callee_span());
                 Ok(())
             }
-            None => Err(Diag::error(e.span, "this expression does nothing")),
+            None => Err(Diag::error(e.span, "this expression does nothing").help("bind it to a name, or remove it")),
         }
     }
 
@@ -305,7 +312,6 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             return Err(Diag::error(span, "a dataflow block inside a dataflow block"));
         }
         self.flush();
-        let errors_before = self.cx.diags.0.len();
         self.in_dataflow = true;
         self.cx.scope.push();
         self.stmts(body);
@@ -316,7 +322,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         for ident in outputs.unwrap_or_default() {
             match self.cx.scope.lookup(&ident.name, ident.span) {
                 Some(Entity::Relax(v)) if self.current.iter().any(|b| b.var == v) => vars.push((ident, v)),
-                Some(Entity::Relax(_) | Entity::Broken) if self.cx.diags.has_errors() => recovered.push(ident),
+                Some(Entity::Relax(_) | Entity::Broken) if self.cx.failed => recovered.push(ident),
                 _ => {
                     let d = Diag::error(ident.span, format!("`{}` is not bound in this dataflow block", ident.name));
                     let bound = self.current.iter().map(|b| b.var.name().as_str());
@@ -327,6 +333,7 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         }
         self.cx.scope.pop();
         let bindings = std::mem::take(&mut self.current);
+        let last = bindings.last().map(|b| b.var.name().clone());
         for b in &bindings {
             self.hidden.insert(b.var.name().clone(), b.var.span());
         }
@@ -341,13 +348,40 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
         if !bindings.is_empty() {
             self.blocks.push(Block::Dataflow { bindings, outputs });
         }
-        if missing && self.cx.diags.0.len() == errors_before {
-            return Err(Diag::error(span, "the dataflow block has no R.output").help("end it with R.output(…)"));
+        if missing && !self.cx.failed {
+            let last = last.map_or_else(|| "…".to_string(), |n| n.to_string());
+            let d = Diag::error(span, "the dataflow block has no R.output: nothing of it is visible after it");
+            return Err(d.help(format!("end it with R.output({last})")));
+        }
+        Ok(())
+    }
+
+    /// `a, b = t`: the fields of a tuple, each under a name.
+    fn destructure(&mut self, targets: &[Expr], value: &Expr, span: Span) -> Lowered<()> {
+        let tuple = self.leaf(value)?;
+        let fields = match tuple.info() {
+            Some(StructInfo::Tuple(fields)) => fields,
+            other => {
+                let found = other.map_or_else(|| "a function".to_string(), |i| crate::ops::show_info(&i));
+                return Err(Diag::error(span, format!("{} names for {found}, which is no tuple", targets.len())));
+            }
+        };
+        if fields.len() != targets.len() {
+            return Err(Diag::error(span, format!("{} names for a tuple of {}", targets.len(), fields.len())));
+        }
+        for (i, (t, info)) in targets.iter().zip(fields).enumerate() {
+            let Some(name) = t.name() else { return Err(Diag::error(t.span, "expected a name to assign to")) };
+            let var = self.bind(name.clone(), Value::TupleGetItem(tuple.clone(), i), info, t.span, value.callee_span());
+            self.hidden.remove(name);
+            self.cx.scope.define(name, Entity::Relax(var), t.span);
         }
         Ok(())
     }
 
     fn assign(&mut self, target: &Expr, annotation: Option<&Expr>, value: &Expr) -> Lowered<()> {
+        if matches!(value.kind, ExprKind::Broken) {
+            return Err(consequence());
+        }
         // n = T.int64(), also several at once
         match (target.items(), value.items()) {
             (Some(names), Some(values)) if names.len() == values.len() => {
@@ -355,7 +389,10 @@ impl<'c, 'a> RelaxLower<'c, 'a> {
             }
             _ => {}
         }
-        let Some(name) = target.name() else { return Err(Diag::error(target.span, "expected one name to assign to")) };
+        if let Some(targets) = target.items() {
+            return self.destructure(targets, value, target.span);
+        }
+        let Some(name) = target.name() else { return Err(Diag::error(target.span, "expected a name to assign to")) };
         let symbol = match value.call() {
             Some((path, [], [])) => path.strip_prefix("T.").and_then(|d| d.parse::<DType>().ok()),
             _ => None,

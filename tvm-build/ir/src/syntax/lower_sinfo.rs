@@ -2,7 +2,7 @@
 
 use super::ast::{Expr, ExprKind};
 use super::lower_prim::Lowered;
-use super::scope::{Args, Entity, Lower, suggest};
+use super::scope::{Args, Entity, Lower, consequence, suggest};
 use crate::diag::Diag;
 use crate::dtype::DType;
 use crate::name::Name;
@@ -84,6 +84,9 @@ impl Lower<'_> {
 
     /// An annotation.
     pub(super) fn sinfo(&mut self, e: &Expr) -> Lowered<StructInfo> {
+        if matches!(e.kind, ExprKind::Broken) {
+            return Err(consequence());
+        }
         if let Some(items) = e.items() {
             return Ok(StructInfo::Tuple(items.iter().map(|i| self.sinfo(i)).collect::<Result<_, _>>()?));
         }

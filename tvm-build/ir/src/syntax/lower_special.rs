@@ -148,7 +148,8 @@ impl RelaxLower<'_, '_> {
         let info = self.cx.sinfo(e)?;
         match info.tensors() {
             Some(_) => Ok(info),
-            None => Err(Diag::error(e.span, "the outputs must be tensors")),
+            None => Err(Diag::error(e.span, "the outputs must be tensors")
+                .help("write R.Tensor((1, 4), dtype=\"float32\"), or several")),
         }
     }
 

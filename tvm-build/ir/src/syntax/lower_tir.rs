@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::name::Name;
 use crate::prim::{Buffer, PrimExpr, PrimKind, Var};
 use crate::span::Span;
+use crate::tir::verify::THREAD_AXES;
 use crate::tir::{
     AssertStmt, Block, For, ForKind, IfStmt, IterVar, LetStmt, Param, PrimFunc, Region, Stmt, Store, While, visit_stmt,
 };
@@ -63,7 +64,7 @@ pub(super) fn lower_prim_func(cx: &mut Lower<'_>, def: &FuncDef, private: bool) 
     for (p, d) in lower.params.iter().zip(&def.params) {
         match p {
             Some(p) => params.push(p.clone()),
-            None if lower.cx.diags.has_errors() => {}
+            None if lower.cx.failed => {}
             None => lower.cx.diags.push(Diag::error(
                 d.ident.span,
                 format!("no T.match_buffer names the buffer of handle `{}`", d.ident.name),
@@ -98,6 +99,7 @@ impl TirLower<'_, '_> {
                     Diag::error(p.ident.span, format!("parameter `{}` has no type", p.ident.name))
                         .help("write T.Buffer(shape, dtype), T.int64, T.handle, …"),
                 );
+                self.cx.define(&p.ident, Entity::Broken);
                 continue;
             };
             let path = a.call().map(|(p, ..)| p).or_else(|| a.path()).unwrap_or_default();
@@ -110,10 +112,19 @@ impl TirLower<'_, '_> {
                         self.cx.define(&p.ident, Entity::Prim(var.clone()));
                         self.params[i] = Some(Param::Scalar(var));
                     }
-                    _ => self.cx.diags.push(
-                        Diag::error(a.span, "not the type of a parameter")
-                            .help("write T.Buffer(shape, dtype), T.int64, T.handle, …"),
-                    ),
+                    _ => {
+                        self.cx.define(&p.ident, Entity::Broken);
+                        self.cx.failed = true;
+                        if !matches!(a.kind, ExprKind::Broken) {
+                            let d = Diag::error(a.callee_span(), "not the type of a parameter");
+                            let known = ["T.Buffer", "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"];
+                            let d = suggest(d, &path, known.into_iter());
+                            self.cx.diags.push(match d.help {
+                                Some(_) => d,
+                                None => d.help("write T.Buffer(shape, dtype), T.int64, T.handle, …"),
+                            });
+                        }
+                    }
                 },
             }
         }
@@ -126,8 +137,9 @@ impl TirLower<'_, '_> {
                 }
             }
         }
-        if let Some(r) = def.ret.as_ref().filter(|r| !matches!(r.kind, ExprKind::None)) {
-            self.cx.diags.push(Diag::error(r.span, "a PrimFunc returns nothing"));
+        if let Some(r) = def.ret.as_ref().filter(|r| !matches!(r.kind, ExprKind::None | ExprKind::Broken)) {
+            let d = Diag::error(r.span, "a PrimFunc returns nothing");
+            self.cx.diags.push(d.help("take the output as a parameter, a buffer, and store into it"));
         }
     }
 
@@ -275,6 +287,12 @@ impl TirLower<'_, '_> {
             if let (PrimKind::Int(i), true) = (v.kind(), want.is_integer()) {
                 self.cx.int(want.scalar(), i128::from(*i), value.span)?;
             }
+            if let (PrimKind::Float(x), false) = (v.kind(), want.is_float()) {
+                let d = format!("{x:?} is stored to `{}`, which holds {want}", buffer.name);
+                return Err(
+                    Diag::error(value.span, d).help(format!("store an integer, or round: T.Cast(\"{want}\", …)"))
+                );
+            }
             let literal = matches!(v.kind(), PrimKind::Int(_) | PrimKind::Float(_)) || v.as_int().is_some();
             if literal || v.dtype() == want.scalar() {
                 v = v.cast(want);
@@ -287,6 +305,17 @@ impl TirLower<'_, '_> {
             }
         }
         Ok(Stmt::Store(Box::new(Store { buffer, indices, value: v, span })))
+    }
+
+    /// The name of an axis of a GPU's grid.
+    fn thread_axis(&mut self, e: &Expr) -> Lowered<Name> {
+        let axis = self.cx.string(e)?;
+        if THREAD_AXES.contains(&axis.as_str()) || axis.starts_with("vthread") {
+            return Ok(axis);
+        }
+        let d = Diag::error(e.span, format!("there is no thread axis \"{axis}\""));
+        let d = suggest(d, &axis, THREAD_AXES.iter().copied());
+        Err(if d.help.is_some() { d } else { d.help(format!("known are {}", THREAD_AXES.join(", "))) })
     }
 
     fn for_loop(&mut self, target: &Expr, iter: &Expr, body: &[Surface], span: Span) -> Lowered<Stmt> {
@@ -330,7 +359,7 @@ impl TirLower<'_, '_> {
                     "T.parallel" => ForKind::Parallel,
                     "T.vectorized" => ForKind::Vectorized,
                     "T.unroll" => ForKind::Unrolled,
-                    "T.thread_binding" => ForKind::ThreadBinding(self.cx.string(a.need("thread")?)?),
+                    "T.thread_binding" => ForKind::ThreadBinding(self.thread_axis(a.need("thread")?)?),
                     _ => ForKind::Serial,
                 };
             }
@@ -346,12 +375,7 @@ impl TirLower<'_, '_> {
             let (n, m) = (names.len(), ranges.len());
             let [a, b] = [n, m].map(|k| if k == 1 { "" } else { "s" });
             let d = Diag::error(target.span, format!("{n} loop variable{a} for {m} extent{b}"));
-            let known: Vec<&str> = ["i", "j", "k", "l"].into_iter().take(m).collect();
-            return Err(if known.len() == m && m > 1 {
-                d.help(format!("write `for {} in T.grid(…)`", known.join(", ")))
-            } else {
-                d.help("write one variable for each extent")
-            });
+            return Err(d.help("name one variable for each extent, as (i, j)"));
         }
         for (min, extent) in &ranges {
             for e in [min, extent] {

@@ -5,7 +5,7 @@ use super::literal::{Number, encode};
 use super::lower_prim::Lowered;
 use super::lower_relax::{RelaxLower, is_none};
 use super::lower_sinfo::{bind_dims, forget};
-use super::scope::{Args, Entity, Signature, suggest};
+use super::scope::{Args, Entity, Signature, consequence, suggest};
 use crate::attrs::AttrValue;
 use crate::constant::{Bytes, Constant};
 use crate::diag::Diag;
@@ -90,6 +90,7 @@ impl RelaxLower<'_, '_> {
             ExprKind::Str(_) => {
                 return Err(Diag::error(e.span, "a string is not a value here").help("write R.str(\"…\")"));
             }
+            ExprKind::Broken => return Err(consequence()),
             ExprKind::None => return Err(Diag::error(e.span, "None is not a value here")),
             ExprKind::Call { func, args, keywords } => {
                 let Some(path) = func.path() else { return Ok(None) };
@@ -123,8 +124,10 @@ impl RelaxLower<'_, '_> {
     }
 
     fn global(&mut self, name: &crate::name::Name, span: Span) -> Lowered<Leaf> {
-        if self.cx.signatures.contains_key(name) {
-            return Ok(Leaf::Global(GlobalVar(name.clone())));
+        match self.cx.signatures.get(name) {
+            Some(Signature::Broken) => return Err(consequence()),
+            Some(_) => return Ok(Leaf::Global(GlobalVar(name.clone()))),
+            None => {}
         }
         let d = Diag::error(span, format!("the module has no function `{name}`"));
         Err(suggest(d, name, self.cx.signatures.keys().map(|n| n.as_str())))
@@ -156,8 +159,16 @@ impl RelaxLower<'_, '_> {
         };
         let mut data = Vec::new();
         for (n, span) in flat {
-            let bytes = encode(dtype, n)
-                .ok_or_else(|| Diag::error(span, format!("this is not a {dtype} that can be written out")))?;
+            let bytes = encode(dtype, n).ok_or_else(|| {
+                Diag::error(
+                    span,
+                    match n {
+                        Number::Int(v) => format!("the integer {v} does not fit {dtype}"),
+                        Number::Float(v) => format!("{v:?} is no {dtype}"),
+                        Number::Bool(v) => format!("{v} is no {dtype}"),
+                    },
+                )
+            })?;
             data.extend(bytes);
         }
         Constant::new(dtype, shape, Bytes::new(data))
@@ -245,15 +256,23 @@ impl RelaxLower<'_, '_> {
     }
 
     fn field(&mut self, base: &Expr, items: &[Expr], span: Span) -> Lowered<(Value, StructInfo)> {
-        let [Expr { kind: ExprKind::Int(index), .. }] = items else {
+        let [Expr { kind: ExprKind::Int(index), span: at, .. }] = items else {
             return Err(Diag::error(span, "a field is written t[0]").help("parts of a tensor: R.strided_slice, R.take"));
         };
+        let at = *at;
         let leaf = self.leaf(base)?;
         let index = usize::try_from(*index).unwrap_or(usize::MAX);
         let info = match self.leaf_info(&leaf) {
             StructInfo::Tuple(fields) => match fields.get(index) {
                 Some(f) => f.clone(),
-                None => return Err(Diag::error(span, format!("a tuple of {} has no field {index}", fields.len()))),
+                None => {
+                    let d = Diag::error(at, format!("a tuple of {} has no field {index}", fields.len()));
+                    return Err(match fields.len() {
+                        0 => d,
+                        1 => d.help("its field is 0"),
+                        n => d.help(format!("its fields are 0 to {}", n - 1)),
+                    });
+                }
             },
             StructInfo::Object => StructInfo::Object,
             other => {
@@ -333,7 +352,7 @@ impl RelaxLower<'_, '_> {
                 attrs.push((attr.name, self.cx.attr(e)?));
             }
         }
-        a.finish()?;
+        a.finish().map_err(|d| if d.help.is_none() { d.help(ops::signature(found)) } else { d })?;
         self.inferred(found, leaves, &attrs, &given, (span, func.span))
     }
 
@@ -375,8 +394,13 @@ impl RelaxLower<'_, '_> {
                 let mut map = BTreeMap::new();
                 if let Some(params) = &f.params {
                     if params.len() != args.len() {
-                        let s = if args.len() == 1 { "" } else { "s" };
-                        let d = format!("{} argument{s} given, the function takes {}", args.len(), params.len());
+                        let count = |n: usize| format!("{n} argument{}", if n == 1 { "" } else { "s" });
+                        let name = match &callee {
+                            Leaf::Global(g) => format!("`{}`", g.0),
+                            _ => "the function".to_string(),
+                        };
+                        let given = if args.len() == 1 { "is" } else { "are" };
+                        let d = format!("{name} takes {}, {} {given} given", count(params.len()), args.len());
                         let place = written.get(params.len()).map_or(at, |extra| extra.span);
                         return Err(Diag::error(place, d));
                     }
@@ -385,7 +409,11 @@ impl RelaxLower<'_, '_> {
                     }
                     for (i, (p, (a, e))) in params.iter().zip(args.iter().zip(written)).enumerate() {
                         if let Some(wrong) = misfit(p, &self.leaf_info(a), &map, &self.cx.analyzer) {
-                            return Err(Diag::error(e.span, format!("argument {i} of the call {wrong}")));
+                            let name = match &callee {
+                                Leaf::Global(g) => format!("`{}`", g.0),
+                                _ => "the call".to_string(),
+                            };
+                            return Err(Diag::error(e.span, format!("argument {i} of {name} {wrong}")));
                         }
                     }
                 }
@@ -405,7 +433,7 @@ type Given<'x> = (&'static str, &'x Expr);
 /// them.
 fn blame(mut d: Diag, op: Op, given: &[Given<'_>], (span, callee): (Span, Span)) -> Diag {
     let fault = ops::operand_at_fault(op.def(), &d.message);
-    let place = fault.and_then(|f| given.iter().find(|(n, _)| *n == f)).map_or(callee, |(_, e)| e.span);
+    let place = fault.and_then(|f| given.iter().find(|(n, _)| *n == f)).map_or(callee, |(_, e)| part(e, &d.message));
     match d.labels.first_mut() {
         Some(first) if first.span == span => first.span = place,
         Some(_) => {}
@@ -415,13 +443,41 @@ fn blame(mut d: Diag, op: Op, given: &[Given<'_>], (span, callee): (Span, Span))
         ExprKind::Name(n) => Some(n.to_string()),
         ExprKind::Int(v) => Some(v.to_string()),
         ExprKind::Float(v) => Some(format!("{v:?}")),
+        ExprKind::Call { args, .. } => {
+            let path = e.call().map(|(path, ..)| path)?;
+            Some(format!("{path}({})", if args.is_empty() { "" } else { "…" }))
+        }
         _ => None,
     };
-    let written: Vec<(&str, String)> = given.iter().filter_map(|(n, e)| Some((*n, as_written(e)?))).collect();
+    // Attributes are called by their own names.
+    let is_argument = |n: &str| op.def().args.iter().any(|a| a.name == n);
+    let arguments = given.iter().filter(|(n, _)| is_argument(n));
+    let written: Vec<(&str, String)> = arguments.filter_map(|(n, e)| Some((*n, as_written(e)?))).collect();
     d.message = ops::with_written_names(&d.message, &written);
     d.notes.iter_mut().for_each(|n| *n = ops::with_written_names(n, &written));
     d.help = d.help.map(|h| if h.starts_with("the op is ") { h } else { ops::with_written_names(&h, &written) });
     d
+}
+
+/// Where in an operand that is written as a list the fault is: "tensor 1" of a tuple, "axis 5" of a list of axes.
+fn part(e: &Expr, message: &str) -> Span {
+    let Some(items) = e.items() else { return e.span };
+    let number = |word: &str| {
+        let rest = message.rsplit_once(word)?.1;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
+        rest[..end].parse::<i128>().ok()
+    };
+    let value = |e: &Expr| match &e.kind {
+        ExprKind::Int(v) => Some(*v),
+        ExprKind::Unary(UnaryOp::Neg, x) => match x.kind {
+            ExprKind::Int(v) => v.checked_neg(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let tensor = number("tensor ").and_then(|i| usize::try_from(i).ok()).and_then(|i| items.get(i));
+    let axis = number("axis ").and_then(|a| items.iter().rev().find(|e| value(e) == Some(a)));
+    tensor.or(axis).map_or(e.span, |e| e.span)
 }
 
 /// The key of `metadata["…"]`.

@@ -99,6 +99,8 @@ pub(super) enum Signature {
     },
     /// An external function.
     Extern,
+    /// A function that could not be read.
+    Broken,
 }
 
 /// State of lowering a function.
@@ -108,6 +110,8 @@ pub(super) struct Lower<'a> {
     /// The functions of the module.
     pub(super) signatures: &'a BTreeMap<Name, Signature>,
     pub(super) diags: Diags,
+    /// Something could not be lowered; the error may be another's, told before.
+    pub(super) failed: bool,
     pub(super) scope: Scope,
     /// Type of an integer literal: `int32` in TensorIR, `int64` in Relax.
     pub(super) literal: DType,
@@ -118,6 +122,7 @@ impl Lower<'_> {
     /// The value of a result; its error is recorded, unless it follows from one recorded before.
     pub(super) fn keep<T>(&mut self, r: Result<T, Diag>) -> Option<T> {
         r.map_err(|d| {
+            self.failed = true;
             if d != consequence() {
                 self.diags.push(d);
             }
@@ -133,12 +138,23 @@ impl Lower<'_> {
             None => {}
         }
         let d = Diag::error(span, format!("undefined name `{name}`"));
-        Err(suggest(d, name, self.scope.names().map(Name::as_str)))
+        let tir = self.literal == DType::I32;
+        if let Some(of) = name.strip_prefix('v').filter(|of| tir && self.scope.declared(&Name::from(*of)).is_some()) {
+            return Err(d.help(format!("an iterator of a block is declared first: T.axis.spatial(extent, {of})")));
+        }
+        let d = suggest(d, name, self.scope.names().map(Name::as_str));
+        Err(match d.help {
+            None if !name.starts_with(char::is_uppercase) => d,
+            None if tir => d.help("dimensions are named in the shapes of parameters"),
+            None => d.help("dimensions are named in the types of parameters, or by R.match_cast"),
+            Some(_) => d,
+        })
     }
 
     /// Defines a name; a second definition in the same frame is an error.
     pub(super) fn define(&mut self, ident: &Ident, entity: Entity) {
         if let Some(first) = self.scope.define(&ident.name, entity, ident.span) {
+            self.failed = true;
             self.diags.push(
                 Diag::error(ident.span, format!("`{}` is already defined here", ident.name))
                     .label(first, "first defined"),

@@ -4,6 +4,7 @@ mod apply_default_schedule;
 mod compact_buffer_allocation;
 mod convert_blocks_to_opaque;
 mod flatten_buffer;
+mod instrument_bound_checkers;
 mod legalize_packed_types;
 mod lower_init_block;
 mod lower_opaque_block;
@@ -28,6 +29,7 @@ pub static PASSES: &[&Pass] = &[
     &compact_buffer_allocation::PASS,
     &convert_blocks_to_opaque::PASS,
     &flatten_buffer::PASS,
+    &instrument_bound_checkers::PASS,
     &legalize_packed_types::PASS,
     &lower_init_block::PASS,
     &lower_opaque_block::PASS,

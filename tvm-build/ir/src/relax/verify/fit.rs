@@ -154,7 +154,8 @@ pub(crate) fn call_tir_faults(
         return vec![(CallPart::Call, message)];
     }
     let arguments = args.iter().enumerate().map(|(i, info)| (CallPart::Argument(i), info.clone()));
-    let outputs = outputs.iter().enumerate().map(|(i, t)| (CallPart::Output(i), Some(StructInfo::Tensor((*t).clone()))));
+    let outputs =
+        outputs.iter().enumerate().map(|(i, t)| (CallPart::Output(i), Some(StructInfo::Tensor((*t).clone()))));
     let scalars = tir_vars.iter().enumerate();
     let scalars = scalars.map(|(i, e)| (CallPart::Scalar(i), Some(StructInfo::Prim(e.dtype(), Some(e.clone())))));
     let given: Vec<(CallPart, Option<StructInfo>)> = arguments.chain(outputs).chain(scalars).collect();

@@ -23,6 +23,7 @@ pub(super) fn verify(module: &IRModule, name: &Name, func: &Function, diags: &mu
         bound: BTreeSet::new(),
         scope: BTreeSet::new(),
         symbols: BTreeSet::new(),
+        missing: BTreeSet::new(),
         pure: func.pure,
         dataflow: false,
         span: func.span,
@@ -41,6 +42,8 @@ pub(super) struct Verifier<'a> {
     scope: BTreeSet<Var>,
     /// The symbolic variables defined so far.
     pub(super) symbols: BTreeSet<prim::Var>,
+    /// Symbolic variables reported as undefined.
+    missing: BTreeSet<prim::Var>,
     pure: bool,
     dataflow: bool,
     span: Span,
@@ -54,7 +57,8 @@ fn defined(info: &StructInfo, out: &mut BTreeSet<prim::Var>) {
 
 impl Verifier<'_> {
     pub(super) fn report(&mut self, message: impl std::fmt::Display) {
-        self.fail(Diag::error(self.span, format!("{message} (in the function `{}`)", self.name)));
+        let place = if self.span.is_none() { format!(" (in the function `{}`)", self.name) } else { String::new() };
+        self.fail(Diag::error(self.span, format!("{message}{place}")));
     }
 
     pub(super) fn fail(&mut self, diag: Diag) {
@@ -94,9 +98,8 @@ impl Verifier<'_> {
         for v in free.difference(&self.symbols.clone()) {
             let message = format!("the symbolic variable `{}` of {what} is not defined", v.name());
             let help = "let it stand alone as a dimension of a parameter, or define it with R.match_cast";
-            let diag = Diag::error(v.span().or(self.span), message).help(help);
-            if !self.diags.0.contains(&diag) {
-                self.fail(diag);
+            if self.missing.insert(v.clone()) {
+                self.fail(Diag::error(v.span().or(self.span), message).help(help));
             }
         }
     }

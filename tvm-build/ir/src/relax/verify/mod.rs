@@ -41,8 +41,11 @@ pub fn verify_module(module: &IRModule) -> Result<(), Diags> {
         let Func::Relax(f) = func else { continue };
         if let Some(symbol) = f.attrs.get("global_symbol") {
             if !matches!(symbol, AttrValue::Str(s) if s == name) {
-                let message = format!("the function `{name}` has the global_symbol {symbol:?}");
-                diags.push(Diag::error(f.span, message).help("it must be its name in the module"));
+                let message = format!("the function `{name}` has the global_symbol {symbol}");
+                diags.push(
+                    Diag::error(f.span, message)
+                        .help(format!("it must be its name in the module: remove the attribute, or write \"{name}\"")),
+                );
             }
         }
         function::verify(module, name, f, &mut diags);

@@ -147,8 +147,11 @@ fn call_tir_fits_its_prim_func() {
         verify_module(&m).err().map_or_else(String::new, |d| d.to_string())
     };
     assert_eq!(calling(&[2, 3], &[2, 3]), "");
-    assert!(calling(&[2, 4], &[2, 3]).contains("parameter 0 `x` must be (2, 3), it is a tensor (2, 4) float32"));
-    assert!(calling(&[2, 3], &[6]).contains("parameter 1 `compute` must be (2, 3) float32"));
+    assert!(
+        calling(&[2, 4], &[2, 3])
+            .contains("the argument for parameter `x` of `relu` must be (2, 3), it is a tensor (2, 4) float32")
+    );
+    assert!(calling(&[2, 3], &[6]).contains("the output for parameter `compute` of `relu` must be (2, 3) float32"));
 }
 
 #[test]

@@ -24,6 +24,20 @@ enum Operator {
     Compare(CmpOp),
 }
 
+/// `R.nn` of Python's `R.nn.relu`: a path that begins with `R`, `T` or `I` and goes on with dots.
+fn python_path(e: &syn::Expr) -> Option<String> {
+    match e {
+        syn::Expr::Path(p) => {
+            p.path.get_ident().map(ToString::to_string).filter(|n| matches!(n.as_str(), "R" | "T" | "I"))
+        }
+        syn::Expr::Field(f) => match &f.member {
+            syn::Member::Named(n) => Some(format!("{}.{n}", python_path(&f.base)?)),
+            syn::Member::Unnamed(_) => None,
+        },
+        _ => None,
+    }
+}
+
 impl Reader<'_> {
     /// An expression.
     pub(super) fn expr(&mut self, e: &syn::Expr) -> Parsed<Expr> {
@@ -82,8 +96,13 @@ impl Reader<'_> {
             syn::Expr::Field(f) => match &f.member {
                 syn::Member::Unnamed(i) => {
                     let base = self.expr(&f.base)?;
-                    let item = Expr::new(ExprKind::Int(i.index.into()), span);
+                    let at = self.span(i);
+                    let item = Expr::new(ExprKind::Int(i.index.into()), at);
                     self.node(ExprKind::Index(Box::new(base), vec![item]), span)
+                }
+                syn::Member::Named(n) if python_path(&f.base).is_some() => {
+                    let path = python_path(&f.base).unwrap_or_default();
+                    Err(self.python_path(&path, &f.base, n))
                 }
                 syn::Member::Named(n) => Err(self
                     .error(n, format!("a value has no field `{n}`"))
@@ -404,6 +423,9 @@ impl Reader<'_> {
     }
 
     fn method(&mut self, m: &syn::ExprMethodCall) -> Parsed<Expr> {
+        if let Some(path) = python_path(&m.receiver) {
+            return Err(self.python_path(&path, &m.receiver, &m.method));
+        }
         let name = m.method.to_string();
         let d = self.error(&m.method, format!("values have no methods, as `{name}`"));
         let op = crate::ops::lookup(&name).or_else(|| crate::ops::lookup(&format!("nn.{name}")));
@@ -417,6 +439,16 @@ impl Reader<'_> {
             }
             _ => d.help("functions are called by their path, as R::nn::relu(x) or T::exp(x)"),
         })
+    }
+
+    /// An error about `R.add`, which is Python's spelling.
+    fn python_path(&mut self, path: &str, base: &syn::Expr, last: &syn::Ident) -> Diag {
+        let mut tokens = quote::ToTokens::to_token_stream(base);
+        tokens.extend(quote::ToTokens::to_token_stream(last));
+        let span = self.spans.add(tokens);
+        let name = last.unraw().to_string();
+        Diag::error(span, "a dot stands in a path, as in Python")
+            .help(format!("write {}::{name}", path.replace('.', "::")))
     }
 
     /// `{ let x = v; body }`: TVMScript's `T.Let(body, where={x: v})`.

@@ -154,16 +154,26 @@ impl Reader<'_> {
         let mut params: Vec<Param> = Vec::new();
         for input in &sig.inputs {
             let done = self.param(input);
-            params.extend(self.keep(done));
+            let done = self.keep(done);
+            params.extend(done.or_else(|| self.broken_param(input)));
         }
         let ret = match &sig.output {
             syn::ReturnType::Default => None,
             syn::ReturnType::Type(_, t) => {
                 let done = self.ty(t);
-                self.keep(done)
+                let span = self.span(t);
+                Some(self.keep(done).unwrap_or_else(|| Expr::new(ExprKind::Broken, span)))
             }
         };
         Ok((params, ret))
+    }
+
+    /// What stands for a parameter that could not be read.
+    fn broken_param(&mut self, input: &syn::FnArg) -> Option<Param> {
+        let syn::FnArg::Typed(p) = input else { return None };
+        let syn::Pat::Ident(i) = &*p.pat else { return None };
+        let ident = self.ident(&i.ident);
+        Some(Param { annotation: Some(Expr::new(ExprKind::Broken, ident.span)), ident })
     }
 
     fn param(&mut self, input: &syn::FnArg) -> Parsed<Param> {

@@ -10,6 +10,7 @@ mod check;
 mod expr;
 mod function;
 mod module;
+mod report;
 mod spans;
 mod stmt;
 mod types;
@@ -38,15 +39,42 @@ pub struct Modules(pub Vec<syn::ItemMod>);
 
 impl Parse for Modules {
     fn parse(input: ParseStream<'_>) -> syn::Result<Modules> {
+        let python = looks_like_python(&input.cursor());
         let mut out = Vec::new();
         while !input.is_empty() {
-            out.push(input.parse()?);
+            out.push(input.parse().map_err(|e: syn::Error| match python {
+                Some(word) => syn::Error::new(
+                    e.span(),
+                    format!("`{word}` is Python's spelling: inside of `ir_module!` everything is Rust\nhelp: write \
+                    `pub mod name {{ #[R::function] pub fn main(x: R::Tensor<f32, 1, N>) -> R::Tensor<f32, 1, N> {{ … }} }}`"),
+                ),
+                None => e,
+            })?);
         }
         if out.is_empty() {
             return Err(input.error("expected a module: `pub mod name { … }`"));
         }
         Ok(Modules(out))
     }
+}
+
+/// A word of Python in tokens that Rust has no meaning for: `def`, `class`, or `@` before a name.
+fn looks_like_python(cursor: &syn::buffer::Cursor<'_>) -> Option<&'static str> {
+    let tokens = cursor.token_stream();
+    let mut stack: Vec<proc_macro2::token_stream::IntoIter> = vec![tokens.into_iter()];
+    // Modules and functions: no deeper than where decorators stand.
+    while let Some(mut top) = stack.pop() {
+        let Some(tree) = top.next() else { continue };
+        stack.push(top);
+        match tree {
+            proc_macro2::TokenTree::Ident(i) if i == "def" => return Some("def"),
+            proc_macro2::TokenTree::Ident(i) if i == "class" => return Some("class"),
+            proc_macro2::TokenTree::Punct(p) if p.as_char() == '@' => return Some("@"),
+            proc_macro2::TokenTree::Group(g) if stack.len() < 3 => stack.push(g.stream().into_iter()),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Reads one module. Errors are all that were found; their spans are of `spans`.
@@ -60,12 +88,21 @@ pub fn lower_item(
     spans.open(source);
     let mut reader = Reader::new(spans);
     let surface = reader.module(item);
-    let diags = std::mem::take(&mut reader.diags);
-    let done = match diags.into_result(()) {
-        Ok(()) => lower_text(source, &[surface], options),
-        Err(d) => Err(d),
+    let mut diags = std::mem::take(&mut reader.diags);
+    // What could be read is lowered too: its errors are told together with those of what could not.
+    let module = match lower_text(source, &[surface], options) {
+        Ok(module) => Some(module),
+        Err(found) => {
+            diags.extend(found);
+            None
+        }
     };
-    done.map_err(respelled)
+    diags.0.sort_by_key(|d| d.span().start);
+    match module {
+        Some(module) => diags.into_result(module),
+        None => Err(diags),
+    }
+    .map_err(respelled)
 }
 
 /// The surface tree of a module; `None` when some of it has none.

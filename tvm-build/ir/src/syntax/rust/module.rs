@@ -35,7 +35,7 @@ impl Reader<'_> {
         }
         for i in items {
             let done = self.item(i);
-            body.extend(self.keep(done));
+            body.extend(self.keep(done).or_else(|| self.broken_item(i)));
         }
         let class = ClassDef { decorators: Vec::new(), ident: Ident { name: MODULE.into(), span }, body };
         Stmt { kind: StmtKind::Class(class), span }
@@ -61,6 +61,23 @@ impl Reader<'_> {
                 Err(d.help("write #[I::module_attrs(key = value)]"))
             }
         }
+    }
+
+    /// What stands for a function that could not be read.
+    fn broken_item(&mut self, item: &syn::Item) -> Option<Stmt> {
+        let ident = match item {
+            syn::Item::Fn(f) => &f.sig.ident,
+            syn::Item::Static(s) => &s.ident,
+            _ => return None,
+        };
+        let ident = self.ident(ident);
+        Some(Self::broken(Expr::new(ExprKind::Name(ident.name), ident.span), ident.span))
+    }
+
+    /// `target = …`, where what stands on the right could not be read.
+    pub(super) fn broken(target: Expr, span: crate::span::Span) -> Stmt {
+        let value = Some(Expr::new(ExprKind::Broken, span));
+        Stmt { kind: StmtKind::Assign { target, annotation: None, value }, span }
     }
 
     fn item(&mut self, item: &syn::Item) -> Parsed<Stmt> {

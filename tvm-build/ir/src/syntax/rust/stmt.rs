@@ -3,16 +3,70 @@
 use super::{Parsed, Reader, call};
 use crate::diag::Diag;
 use crate::name::Name;
+use crate::relax::Effects;
 use crate::span::Span;
 use crate::syntax::ast::{Expr, ExprKind, Ident, Stmt, StmtKind};
+
+/// Whether the last expression of a function can only be meant as its value: an operator, a name or a call of an op.
+fn is_value(e: &syn::Expr) -> bool {
+    match e {
+        syn::Expr::Path(_) | syn::Expr::Binary(_) | syn::Expr::Tuple(_) | syn::Expr::Paren(_) => {
+            !matches!(e, syn::Expr::Binary(b) if Reader::assignment_operator(&b.op).is_some())
+        }
+        syn::Expr::Call(c) => match &*c.func {
+            syn::Expr::Path(p) => super::expr::path_text(&p.path)
+                .strip_prefix("R.")
+                .is_some_and(|op| crate::ops::lookup(op).is_some_and(|op| op.def().effects == Effects::Pure)),
+            _ => false,
+        },
+        _ => false,
+    }
+}
 
 impl Reader<'_> {
     /// Statements; errors are recorded and reading goes on.
     pub(super) fn block_into(&mut self, list: &[syn::Stmt], out: &mut Vec<Stmt>) {
         for s in list {
             let done = self.stmt(s);
-            out.extend(self.keep(done).flatten());
+            match self.keep(done) {
+                Some(done) => out.extend(done),
+                None => out.extend(self.broken_stmt(s)),
+            }
         }
+    }
+
+    /// What stands for a binding that could not be read.
+    fn broken_stmt(&mut self, s: &syn::Stmt) -> Option<Stmt> {
+        let pat = match s {
+            syn::Stmt::Local(l) => match &l.pat {
+                syn::Pat::Type(t) => &*t.pat,
+                other => other,
+            },
+            _ => return None,
+        };
+        let names: Vec<&syn::Ident> = match pat {
+            syn::Pat::Ident(i) => vec![&i.ident],
+            syn::Pat::Tuple(t) => t
+                .elems
+                .iter()
+                .filter_map(|p| match p {
+                    syn::Pat::Ident(i) => Some(&i.ident),
+                    _ => None,
+                })
+                .collect(),
+            _ => return None,
+        };
+        let mut targets = Vec::new();
+        for name in names {
+            let ident = self.ident(name);
+            self.locals.insert(ident.name.clone());
+            targets.push(Expr::new(ExprKind::Name(ident.name), ident.span));
+        }
+        let span = targets.first()?.span;
+        Some(match targets.len() {
+            1 => Self::broken(targets.pop()?, span),
+            _ => Self::broken(Expr::new(ExprKind::Tuple(targets), span), span),
+        })
     }
 
     fn block(&mut self, b: &syn::Block) -> Parsed<Vec<Stmt>> {
@@ -25,12 +79,22 @@ impl Reader<'_> {
 
     /// The body of a Relax function: it ends with its value.
     pub(super) fn relax_body(&mut self, b: &syn::Block, out: &mut Vec<Stmt>) {
-        let Some((syn::Stmt::Expr(last, None), before)) = b.stmts.split_last() else {
-            return self.block_into(&b.stmts, out);
+        let (last, before) = match b.stmts.split_last() {
+            Some((syn::Stmt::Expr(last, None), before)) => (last, before),
+            Some((syn::Stmt::Expr(dropped, Some(semi)), before)) if is_value(dropped) => {
+                let d = self.error(semi, "this semicolon drops the value: the function returns nothing");
+                self.diags.push(d.help("remove it"));
+                (dropped, before)
+            }
+            _ => return self.block_into(&b.stmts, out),
         };
         self.block_into(before, out);
         let done = self.result(last, out);
-        self.keep(done);
+        if self.keep(done).is_none() {
+            let span = self.span(last);
+            let value = Some(Expr::new(ExprKind::Broken, span));
+            out.push(Stmt { kind: StmtKind::Return(value), span });
+        }
     }
 
     fn result(&mut self, e: &syn::Expr, out: &mut Vec<Stmt>) -> Parsed<()> {
@@ -254,7 +318,10 @@ impl Reader<'_> {
             return Ok(if body.is_empty() { vec![pass] } else { body });
         };
         let Some((syn::Stmt::Expr(last, None), before)) = b.stmts.split_last() else {
-            let end = self.span(b);
+            let end = match b.stmts.last() {
+                Some(last) => self.span(last),
+                None => self.span(b),
+            };
             return Err(Diag::error(end, "the branch has no value").help("end it with the value, without a semicolon"));
         };
         let locals = self.locals.clone();

@@ -62,6 +62,16 @@ impl Reader<'_> {
                     Diag::error(span, "a buffer needs an element type and a shape").help("write T::Buffer<f32, 16, N>")
                 );
             }
+            let integer = matches!(path.as_str(), "usize" | "isize" | "int");
+            if integer || matches!(path.as_str(), "float" | "double" | "String" | "str" | "char") {
+                let d = Diag::error(span, format!("`{path}` is no type of the IR"));
+                return Err(match path.as_str() {
+                    _ if integer => d.help("write i64"),
+                    "float" => d.help("write f32"),
+                    "double" => d.help("write f64"),
+                    _ => d.help("write R::Tensor<f32, 1, N>, R::Object or a scalar type as i64"),
+                });
+            }
             return Ok(dotted(&path, span));
         };
         let args: Vec<&syn::GenericArgument> = arguments.args.iter().collect();
@@ -81,8 +91,15 @@ impl Reader<'_> {
             other => {
                 let known = ["R::Tensor", "R::Shape", "R::Prim", "R::Callable", "T::Buffer"];
                 let shown = other.replace('.', "::");
-                let d = Diag::error(span, format!("`{shown}` is no type that takes arguments"));
-                return Err(suggest(d, &shown, known.into_iter()));
+                let mut plain = p.clone();
+                plain.segments.iter_mut().for_each(|s| s.arguments = syn::PathArguments::None);
+                let d = self.error(&plain, format!("`{shown}` is no type of the IR"));
+                let d = suggest(d, &shown, known.into_iter());
+                return Err(if d.help.is_some() {
+                    d
+                } else {
+                    d.help("write R::Tensor<f32, 1, N> or T::Buffer<f32, 16, N>")
+                });
             }
         };
         self.node(ExprKind::Call { func: Box::new(dotted(&path, span)), args, keywords }, span)

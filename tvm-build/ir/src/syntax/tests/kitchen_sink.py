@@ -43,7 +43,7 @@ class Module:
         q, d = T.int64(), T.int64()
         cls = Module
         with R.dataflow():
-            lv = R.call_tir(cls.f, (x,), out_sinfo=[R.Tensor((n, 4), "float32"), R.Tensor((n,), "float32")], tir_vars=R.shape([n + 1]))
+            lv = R.call_tir(cls.ext, (x,), out_sinfo=[R.Tensor((n, 4), "float32"), R.Tensor((n,), "float32")], tir_vars=R.shape([n + 1]))
             lv1: R.Tensor((n, 4), dtype="float32") = lv[0]
             lv2 = R.nn.relu(lv1 @ R.permute_dims(lv1, axes=[1, 0])) + R.const([[1.5]], "float32")
             lv3 = R.call_dps_packed("ext", (lv2, R.prim_value(3)), out_ty=R.Tensor((n,), "float32"))

@@ -215,6 +215,8 @@ class Module:
         for i in range(n):
             A[i, T.int64(0)] = A[i, T.int64(1)]
 
+    foo = R.ExternFunc("foo")
+
     @R.function(private=True)
     def h(x: R.Tensor(("n", "m"), dtype="float32"), s: R.Shape(["n", "m"]), p: R.Prim("int64"), t: R.Tuple(R.Tensor, R.Object, R.Shape(ndim=2)), u: R.Tensor(dtype="float32"), v: R.Tensor(ndim=2), w: R.Tensor(dtype="float16", ndim=3), f: R.Callable((R.Tensor, R.Object), R.Object, True), q: R.Shape(ndim=-1)) -> R.Tuple(R.Tensor(("n", "m"), dtype="float32"), R.Tuple):
         n = T.int64()
@@ -225,8 +227,8 @@ class Module:
         with R.dataflow():
             k: R.Tensor((n, m), dtype="float32") = R.add(x, x)
             z = R.call_dps_packed("ext", (k, x), out_sinfo=R.Tensor((n, m), dtype="float32"))
-            q_1 = R.call_tir(cls.f, (x,), out_sinfo=R.Tensor((n, n * 2 + 4), dtype="float32"), tir_vars=R.shape([m]))
-            q2 = R.call_tir(cls.f, (x,), out_sinfo=[R.Tensor((n, 4), dtype="float32"), R.Tensor((8,), dtype="float32")], tir_vars=R.shape([m]))
+            q_1 = R.call_tir(cls.foo, (x,), out_sinfo=R.Tensor((n, n * 2 + 4), dtype="float32"), tir_vars=R.shape([m]))
+            q2 = R.call_tir(cls.foo, (x,), out_sinfo=[R.Tensor((n, 4), dtype="float32"), R.Tensor((8,), dtype="float32")], tir_vars=R.shape([m]))
             R.output(k, z)
         o: R.Tensor((d, m), dtype="float32") = R.match_cast(u, R.Tensor((d, m), dtype="float32"))
         return (x, R.tuple())

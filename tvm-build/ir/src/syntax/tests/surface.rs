@@ -96,6 +96,7 @@ fn expr(e: &Expr) -> Option<String> {
         ExprKind::Str(s) => format!("{:?}", s.as_str()),
         ExprKind::Bool(b) => if *b { "True" } else { "False" }.to_string(),
         ExprKind::None => "None".to_string(),
+        ExprKind::Broken => return None,
         ExprKind::Attr(base, name) => format!("{}.{name}", expr(base)?),
         ExprKind::Call { func, args, keywords } => {
             let mut parts = args.iter().map(expr).collect::<Option<Vec<_>>>()?;

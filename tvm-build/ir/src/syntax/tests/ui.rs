@@ -31,23 +31,24 @@ fn modules(text: &str) -> Vec<syn::ItemMod> {
     out
 }
 
-/// Everything that is reported of a case, with places in its text.
-fn reported(text: &str, sources: &mut SourceMap) -> Diags {
+/// What is reported of a case: diagnostics with places in its text, and the text that the macro gives to rustc.
+fn reported(text: &str, sources: &mut SourceMap) -> Vec<(Diag, String)> {
     let id = sources.add("case.rs", SourceKind::Text(text.to_string()));
-    let mut all = Diags::new();
+    let mut all = Vec::new();
     for item in modules(text) {
         let mut spans = TokenSpans::default();
-        if let Err(mut diags) = check_item(sources, &mut spans, &item) {
-            for label in diags.0.iter_mut().flat_map(|d| &mut d.labels) {
+        for mut d in check_item(sources, &mut spans, &item).err().unwrap_or_default().0 {
+            let shown = spans.text_of(&d);
+            for label in &mut d.labels {
                 label.span = spans.text_span(label.span, id);
             }
-            all.extend(diags);
+            all.push((d, shown));
         }
     }
     all
 }
 
-/// Message, notes and help: what the macro shows.
+/// Message, notes and help.
 fn said(d: &Diag) -> String {
     let mut out = d.message.clone();
     d.notes.iter().for_each(|n| out.push_str(&format!("\nnote: {n}")));
@@ -55,38 +56,57 @@ fn said(d: &Diag) -> String {
     out
 }
 
+/// As rustc prints an error whose place is on one line.
+fn as_rustc(text: &str, name: &str, d: &Diag, shown: &str) -> String {
+    let (start, end) = (d.span().start as usize, d.span().end as usize);
+    let line_start = text[..start].rfind('\n').map_or(0, |i| i + 1);
+    let line_end = text[start..].find('\n').map_or(text.len(), |i| start + i);
+    let (line, column) = (text[..start].matches('\n').count() + 1, text[line_start..start].chars().count());
+    let gutter = " ".repeat(line.to_string().len());
+    let marks = "^".repeat(text[start..end.min(line_end)].chars().count().max(1));
+    let message = shown.replace('\n', "\n       ");
+    format!(
+        "error: {message}\n{gutter}--> ui/{name}:{line}:{}\n{gutter} |\n{line} | {}\n{gutter} | {}{marks}\n",
+        column + 1,
+        &text[line_start..line_end],
+        " ".repeat(column)
+    )
+}
+
+/// The `.stderr` of each case is what the macro reports, without running rustc. `UI_BLESS=1` rewrites them; what rustc
+/// prints is compared by the test `ui` of `tests/`.
 #[test]
 fn messages_and_places_are_those_of_the_macro() {
     let mut failed = Vec::new();
     for path in cases() {
         let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let mut sources = SourceMap::default();
-        let diags = reported(&text, &mut sources);
+        let found = reported(&text, &mut sources);
         if std::env::var("UI_SHOW").is_ok() {
-            eprintln!("=== {}\n{}", path.display(), crate::render::render_all(&diags, &sources));
+            let diags = Diags(found.into_iter().map(|(d, _)| d).collect());
+            eprintln!("=== {name}\n{}", crate::render::render_all(&diags, &sources));
             continue;
         }
-        let want = std::fs::read_to_string(path.with_extension("stderr")).unwrap_or_default();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let mut rest = want.as_str();
-        for d in &diags.0 {
-            let rendered = crate::render::render(d, &sources);
-            let at = rendered.lines().find_map(|l| l.trim().strip_prefix("--> case.rs")).unwrap_or("").to_string();
-            let found = rest.find(&format!("error: {}", d.message)).and_then(|i| {
-                let after = &rest[i..];
-                after.find(&format!("ui/{name}{at}\n")).map(|j| &after[j..])
-            });
-            match found {
-                Some(after) => rest = after,
-                None => failed.push(format!("{name}: not in the .stderr, or elsewhere there:\n{rendered}")),
+        if found.is_empty() {
+            // What is no module at all is reported by syn.
+            if !modules(&text).is_empty() {
+                failed.push(format!("{name}: nothing is reported"));
             }
+            continue;
         }
-        let shown = want.lines().filter(|l| l.starts_with("error")).count();
-        if !diags.0.is_empty() && shown != diags.0.len() {
-            failed.push(format!("{name}: {} errors, the .stderr has {shown}", diags.0.len()));
+        let got: Vec<String> = found.iter().map(|(d, shown)| as_rustc(&text, &name, d, shown)).collect();
+        let got = got.join("\n");
+        let file = path.with_extension("stderr");
+        if std::env::var("UI_BLESS").is_ok_and(|v| v == "1") {
+            std::fs::write(&file, &got).unwrap();
+        }
+        let want = std::fs::read_to_string(&file).unwrap_or_default();
+        if got != want {
+            failed.push(format!("=== {name}\n--- got\n{got}\n--- want\n{want}"));
         }
     }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(failed.is_empty(), "{}\nrewrite with UI_BLESS=1", failed.join("\n"));
 }
 
 /// Cases whose mistake has no form in text, or another message there: what is legal differs.
@@ -122,7 +142,7 @@ fn text_gives_the_same_errors() {
             }
             if want != got {
                 failed.push(format!("=== {name}\n--- Rust\n{}\n--- text\n{rendered}\n{script}", want.join("\n")));
-            } else if rendered.matches("\n  |").count() == 0 && !rendered.contains('^') {
+            } else if !got.is_empty() && !rendered.contains('^') {
                 failed.push(format!("=== {name}: without a place\n{rendered}"));
             }
         }

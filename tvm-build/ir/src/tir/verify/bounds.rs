@@ -3,7 +3,7 @@
 use super::counterexample::{Counterexample, find};
 use crate::arith::Analyzer;
 use crate::attrs::AttrValue;
-use crate::diag::{Diag, Diags};
+use crate::diag::{Diag, Diags, Severity};
 use crate::ops::show_expr;
 use crate::prim::{BinOp, Buffer, CmpOp, Intrinsic, PrimExpr, PrimKind, Range, Var};
 use crate::span::Span;
@@ -21,7 +21,14 @@ pub const CHECK_BOUNDS: &str = "tir.check_bounds";
 /// sides of a `Select` always are. An index that divides is taken to have divided by something: division by zero is
 /// another error.
 pub fn verify_bounds(func: &PrimFunc) -> Diags {
-    Diags(unproven(func).iter().map(Unproven::diag).collect())
+    let mut diags = Diags::new();
+    for d in unproven(func).iter().map(Unproven::diag) {
+        // The same index of the same buffer, read and written.
+        if !diags.0.iter().any(|other| other.message == d.message) {
+            diags.push(d);
+        }
+    }
+    diags
 }
 
 /// As [`verify_bounds`], as a condition: what could not be decided is an error too. A function that has its accesses
@@ -30,8 +37,8 @@ pub fn check_bounds(func: &PrimFunc) -> Result<(), Diags> {
     if func.attrs.get(CHECK_BOUNDS).and_then(AttrValue::as_bool) == Some(true) {
         return Ok(());
     }
-    let diags = unproven(func).iter().map(|u| Diag { severity: crate::diag::Severity::Error, ..u.diag() }).collect();
-    Diags(diags).into_result(())
+    let all = verify_bounds(func).0.into_iter().map(|d| Diag { severity: Severity::Error, ..d });
+    Diags(all.collect()).into_result(())
 }
 
 /// The accesses and iterators that [`verify_bounds`] reports.
@@ -66,6 +73,8 @@ pub(super) struct Unproven {
     index: PrimExpr,
     min: PrimExpr,
     extent: PrimExpr,
+    /// Whether it is known that the index is not below, and not above.
+    proven: [bool; 2],
     span: Span,
     counterexample: Option<Counterexample>,
 }
@@ -90,12 +99,12 @@ impl Unproven {
         let (index, extent) = (show_expr(&self.index), show_expr(&self.extent));
         match &self.what {
             What::Dimension(b, d) => format!(
-                "index {index} of dimension {d} of buffer {} is out of bounds: the extent is {extent}",
+                "index `{index}` of dimension {d} of buffer `{}` is out of bounds: the extent is {extent}",
                 b.name
             ),
             What::Iterator(v, block) => {
                 let (first, end) = (show_expr(&self.min), show_expr(&self.end()));
-                format!("iterator {v} of block {block} leaves its domain {first} to {end}: it is {index}")
+                format!("iterator `{v}` of block `{block}`, bound to `{index}`, leaves its domain {first} to {end}")
             }
         }
     }
@@ -123,17 +132,22 @@ impl Unproven {
                     What::Dimension(..) => "is out of bounds",
                     What::Iterator(..) => "leaves its domain",
                 };
-                let value = if self.index.as_int().is_some() { String::new() } else { format!("it is {}{at}, ", c.index) };
+                let value =
+                    if self.index.as_int().is_some() { String::new() } else { format!("it is {}{at}, ", c.index) };
                 let between = if value.is_empty() { "" } else { "and " };
                 Diag::error(self.span, format!("{subject} {leaves}: {value}{between}{range}{extent}"))
             }
             None => {
-                let why = if reads_memory(&self.index) { "depends on data" } else { "is not proven to be in bounds" };
-                Diag::warning(self.span, format!("{subject} {why}, and {range}"))
+                let why = match &self.what {
+                    _ if reads_memory(&self.index) => "depends on data",
+                    What::Dimension(..) => "is not proven to be in bounds",
+                    What::Iterator(..) => "is not proven to stay in its domain",
+                };
+                Diag::warning(self.span, format!("{subject} {why}: {range}"))
             }
         };
         let diag = match &self.what {
-            What::Dimension(b, _) if b.span != self.span => diag.label(b.span, "the buffer"),
+            What::Dimension(b, _) if b.span != self.span => diag.label(b.span, "the buffer is declared here"),
             _ => diag,
         };
         diag.help(self.advice())
@@ -144,7 +158,7 @@ impl Unproven {
         let check = "have it checked at run time: T.func_attr({\"tir.check_bounds\": True})";
         let (low, high) = match &self.counterexample {
             Some(c) => (c.index < 0, c.index >= 0),
-            None => (true, true),
+            None => (!self.proven[0], !self.proven[1]),
         };
         if self.index.as_int().is_some() {
             return match self.extent.as_int() {
@@ -162,7 +176,7 @@ impl Unproven {
         }
         let guard = parts.join(" and ");
         match &self.what {
-            What::Dimension(..) => format!("guard the access: `if {guard}`; or {check}"),
+            What::Dimension(..) => format!("guard the access, where `{guard}`; or {check}"),
             What::Iterator(..) => format!("guard the block: T.where({guard}); or {check}"),
         }
     }
@@ -298,7 +312,8 @@ impl Checker {
             let what = What::Iterator(i.var.name().to_string(), b.name.to_string());
             let inside = self.inside(&i.binding, &i.dom.min, &i.dom.extent, &what, &outside);
             let loads = reads_memory(&i.binding);
-            if inside && loads {
+            // One that leaves its domain is told of once: inside of the block it counts as being in it.
+            if !inside || loads {
                 an.bind_range(&i.var, i.dom.clone());
             } else {
                 an.bind(&i.var, i.binding.clone());
@@ -369,14 +384,15 @@ impl Checker {
         if divided.as_ref().is_some_and(|an| an.prove(&low) && an.prove(&high)) {
             return true;
         }
-        let claim = low.and(high);
+        let claim = low.clone().and(high.clone());
         let counterexample = find(&self.free, &self.frames, e, extent, &claim);
         let span = e.span().or(self.span);
         self.found.push(Unproven {
             stmt: self.site.stmt,
             claim: self.where_the_statement_stands(claim),
             what: what.clone(),
-            index: if counterexample.is_some() { e.clone() } else { an.simplify(e) },
+            index: e.clone(),
+            proven: [an.prove(&low), an.prove(&high)],
             min: min.clone(),
             extent: extent.clone(),
             span,
@@ -390,7 +406,10 @@ impl Checker {
     fn where_the_statement_stands(&self, claim: PrimExpr) -> PrimExpr {
         let inner = self.frames.get(self.site.depth..).unwrap_or_default();
         inner.iter().rev().fold(claim, |claim, f| match f {
-            Frame::Holds(cond) => cond.clone().logical_not().or(claim),
+            Frame::Holds(cond) => match cond.kind() {
+                PrimKind::Not(c) => c.clone().or(claim),
+                _ => cond.clone().logical_not().or(claim),
+            },
             Frame::Value(v, value) if crate::prim::free_vars(&claim).contains(v) => {
                 PrimExpr::new(PrimKind::Let(v.clone(), value.clone(), claim.clone()), claim.dtype())
             }
@@ -442,7 +461,7 @@ fn lane_ends(index: &PrimExpr, an: &Analyzer) -> Vec<PrimExpr> {
     match index.kind() {
         PrimKind::Ramp(base, stride) => {
             let last = PrimExpr::int(base.dtype(), i64::from(index.dtype().lanes) - 1);
-            vec![base.clone(), base.clone() + stride.clone() * last]
+            vec![base.clone(), an.simplify(&(base.clone() + stride.clone() * last))]
         }
         PrimKind::Broadcast(x) => vec![x.clone()],
         _ => vec![index],

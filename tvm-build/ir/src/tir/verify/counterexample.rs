@@ -29,7 +29,8 @@ pub(super) fn find(
     extent: &PrimExpr,
     claim: &PrimExpr,
 ) -> Option<Counterexample> {
-    let mut search = Search { free, frames, e, extent, claim, relevant: relevant(frames, claim), all: false, left: POINTS };
+    let mut search =
+        Search { free, frames, e, extent, claim, relevant: relevant(frames, claim), all: false, left: POINTS };
     if free.is_empty() {
         // The ends of loops, where accesses most often leave their buffers; then every point of small loops.
         return search.go(0, &mut BTreeMap::new()).or_else(|| {
@@ -37,24 +38,41 @@ pub(super) fn find(
             search.go(0, &mut BTreeMap::new())
         });
     }
-    // Extents of a few sizes, the same for all and different ones.
-    for base in [1i64, 2, 3, 4, 5, 7, 8, 16, 31, 100] {
-        for step in [0i64, 1, 3] {
-            let mut at = BTreeMap::new();
-            for (i, v) in free.iter().enumerate() {
-                let x = base + step * i64::try_from(i).unwrap_or(0);
-                let fits = IntBound::of_type(v.dtype()).contains(x);
-                at.insert(v.clone(), if fits { x } else { 1 });
-            }
-            for all in [false, base < 9] {
-                (search.all, search.left) = (all, POINTS / 30);
-                if let Some(found) = search.go(0, &mut at) {
-                    return Some(found);
-                }
+    for sizes in assignments(free.len()) {
+        let mut at = BTreeMap::new();
+        for (v, x) in free.iter().zip(&sizes) {
+            let fits = IntBound::of_type(v.dtype()).contains(*x);
+            at.insert(v.clone(), if fits { *x } else { 1 });
+        }
+        for all in [false, sizes.iter().all(|x| *x < 9)] {
+            (search.all, search.left) = (all, POINTS / 30);
+            if let Some(found) = search.go(0, &mut at) {
+                return Some(found);
             }
         }
     }
     None
+}
+
+/// Values to try for a number of extents, small ones first: the same for all, then mixed.
+fn assignments(n: usize) -> Vec<Vec<i64>> {
+    let mut out: Vec<Vec<i64>> = [1, 2, 3, 4, 5, 7, 8, 16, 31, 100].into_iter().map(|x| vec![x; n]).collect();
+    if n > 1 {
+        const SIZES: [i64; 6] = [1, 2, 3, 5, 8, 16];
+        // The first extents take every combination, the others follow the first.
+        let digits = n.min(3);
+        let count = SIZES.len().pow(u32::try_from(digits).unwrap_or(0));
+        for mut code in 0..count {
+            let mut sizes = Vec::with_capacity(n);
+            for i in 0..n {
+                let x = if i < digits { SIZES[code % SIZES.len()] } else { sizes[i % digits] };
+                code /= SIZES.len();
+                sizes.push(x);
+            }
+            out.push(sizes);
+        }
+    }
+    out
 }
 
 struct Search<'a> {
@@ -116,13 +134,7 @@ impl Search<'_> {
         }
     }
 
-    fn at_value(
-        &mut self,
-        depth: usize,
-        at: &mut BTreeMap<Var, i64>,
-        v: &Var,
-        x: i64,
-    ) -> Option<Counterexample> {
+    fn at_value(&mut self, depth: usize, at: &mut BTreeMap<Var, i64>, v: &Var, x: i64) -> Option<Counterexample> {
         at.insert(v.clone(), x);
         self.go(depth + 1, at)
     }

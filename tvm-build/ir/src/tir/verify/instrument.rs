@@ -2,7 +2,7 @@
 
 use super::bounds::{CHECK_BOUNDS, Unproven, address, unproven};
 use crate::attrs::AttrValue;
-use crate::diag::{Diag, Diags};
+use crate::diag::Diag;
 use crate::tir::{AssertStmt, PrimFunc, Stmt};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// [`super::check_bounds`] by its assertions. Other functions stay as they are.
 ///
 /// Errs on such an access in the condition of a `while`, which is evaluated again and again.
-pub fn instrument_bound_checkers(func: &PrimFunc) -> Result<PrimFunc, Diags> {
+pub fn instrument_bound_checkers(func: &PrimFunc) -> Result<PrimFunc, Diag> {
     if func.attrs.get(CHECK_BOUNDS).and_then(AttrValue::as_bool) != Some(true) {
         return Ok(func.clone());
     }
@@ -19,51 +19,48 @@ pub fn instrument_bound_checkers(func: &PrimFunc) -> Result<PrimFunc, Diags> {
     for u in unproven(func) {
         checks.entry(u.stmt).or_default().push(u);
     }
-    let mut diags = Diags::new();
-    let body = with_checks(&func.body, &checks, &mut diags);
-    let mut out = PrimFunc { body, ..func.clone() };
+    let mut out = PrimFunc { body: with_checks(&func.body, &checks)?, ..func.clone() };
     out.attrs.remove(CHECK_BOUNDS);
-    diags.into_result(out)
+    Ok(out)
 }
 
-fn with_checks(s: &Stmt, checks: &BTreeMap<usize, Vec<Unproven>>, diags: &mut Diags) -> Stmt {
-    let mut go = |s: &Stmt| with_checks(s, checks, diags);
+fn with_checks(s: &Stmt, checks: &BTreeMap<usize, Vec<Unproven>>) -> Result<Stmt, Diag> {
+    let go = |s: &Stmt| with_checks(s, checks);
     let new = match s {
-        Stmt::Seq(stmts) => Stmt::seq(stmts.iter().map(go).collect::<Vec<_>>()),
+        Stmt::Seq(stmts) => Stmt::seq(stmts.iter().map(go).collect::<Result<Vec<_>, _>>()?),
         Stmt::For(f) => {
-            let mut f = f.clone();
-            f.body = go(&f.body);
-            Stmt::For(f)
+            let mut new = f.clone();
+            new.body = go(&f.body)?;
+            Stmt::For(new)
         }
         Stmt::Block(b) => {
             let mut new = b.clone();
-            new.init = b.init.as_ref().map(&mut go);
-            new.body = go(&b.body);
+            new.init = b.init.as_ref().map(go).transpose()?;
+            new.body = go(&b.body)?;
             Stmt::Block(new)
         }
         Stmt::Let(l) => {
             let mut new = l.clone();
-            new.body = go(&l.body);
+            new.body = go(&l.body)?;
             Stmt::Let(new)
         }
         Stmt::If(i) => {
             let mut new = i.clone();
-            new.then = go(&i.then);
-            new.otherwise = i.otherwise.as_ref().map(&mut go);
+            new.then = go(&i.then)?;
+            new.otherwise = i.otherwise.as_ref().map(go).transpose()?;
             Stmt::If(new)
         }
         Stmt::While(w) => {
             let mut new = w.clone();
-            new.body = go(&w.body);
+            new.body = go(&w.body)?;
             Stmt::While(new)
         }
         leaf @ (Stmt::Store(_) | Stmt::Assert(_) | Stmt::Evaluate(_)) => leaf.clone(),
     };
-    let Some(found) = checks.get(&address(s)) else { return new };
-    if let Stmt::While(_) = s {
+    let Some(found) = checks.get(&address(s)) else { return Ok(new) };
+    if let (Stmt::While(_), Some(first)) = (s, found.first()) {
         let message = "an access in the condition of a `while` cannot be checked at run time";
-        diags.extend(Diags(found.iter().map(|u| Diag::error(u.span(), message).help("guard it, or bind it in the body")).collect()));
-        return new;
+        return Err(Diag::error(first.span(), message).help("guard it, or let the body keep the value in a buffer"));
     }
     let mut out: Vec<Stmt> = Vec::new();
     for u in found {
@@ -73,5 +70,5 @@ fn with_checks(s: &Stmt, checks: &BTreeMap<usize, Vec<Unproven>>, diags: &mut Di
         }
     }
     out.push(new);
-    Stmt::seq(out)
+    Ok(Stmt::seq(out))
 }

@@ -41,6 +41,10 @@ use crate::prim::{Buffer, PrimExpr, PrimKind, Var};
 use crate::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The axes that thread-bound loops may name, beside virtual threads.
+pub const THREAD_AXES: &[&str] =
+    &["blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"];
+
 /// Checks every rule. Errors: all violations, in the order met.
 pub fn verify(func: &PrimFunc) -> Result<(), Diags> {
     let mut v = Verifier {
@@ -74,10 +78,28 @@ struct Verifier {
     declared: Vec<Buffer>,
 }
 
+/// Where a variable is first used in a statement.
+fn first_use(s: &Stmt, v: &Var) -> Span {
+    let mut found = Span::NONE;
+    super::visit_exprs(s, &mut |e| {
+        if e.as_var() == Some(v) {
+            found = found.or(e.span());
+        }
+    });
+    found
+}
+
 impl Verifier {
     fn report(&mut self, rule: u32, span: Span, message: String) {
         let diag = Diag::error(span.or(self.span), message);
         self.diags.push(diag.note(format!("rule {rule} of well-formed TensorIR")));
+    }
+
+    fn report_with(&mut self, rule: u32, span: Span, message: String, help: String) {
+        self.report(rule, span, message);
+        if let Some(last) = self.diags.0.last_mut() {
+            last.help = Some(help);
+        }
     }
 
     fn in_span(&mut self, span: Span, f: impl FnOnce(&mut Self)) {
@@ -228,8 +250,7 @@ impl Verifier {
             self.report(8, f.extent.span(), format!("loop `{name}` has a negative extent {n}"));
         }
         if let ForKind::ThreadBinding(axis) = &f.kind {
-            let known = ["blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"];
-            if !known.contains(&axis.as_str()) && !axis.starts_with("vthread") {
+            if !THREAD_AXES.contains(&axis.as_str()) && !axis.starts_with("vthread") {
                 self.report(8, f.span, format!("loop `{name}` is bound to unknown axis `{axis}`"));
             }
         }
@@ -288,7 +309,8 @@ impl Verifier {
             let used = super::stmt_free_vars(init);
             for v in reduce.iter().filter(|v| used.contains(v)) {
                 let message = format!("init of block `{}` mentions reduction iterator `{}`", b.name, v.name());
-                self.report(10, v.span(), message);
+                let help = "it runs once, before the first step of the reduction: use spatial iterators alone";
+                self.report_with(10, first_use(init, v).or(v.span()), message, help.to_string());
             }
             self.stmt(init);
         }
@@ -313,7 +335,7 @@ impl Verifier {
                 for e in &s.indices {
                     let used = crate::prim::free_vars(e);
                     if let Some(v) = reduce.iter().find(|v| used.contains(v)) {
-                        found.push((s.span, s.buffer.name.to_string(), v.name().to_string()));
+                        found.push((e.span().or(s.span), s.buffer.name.to_string(), v.name().to_string()));
                     }
                 }
             }
@@ -321,7 +343,8 @@ impl Verifier {
         for (span, buffer, var) in found {
             let message =
                 format!("a store to `{buffer}` in block `{}` is indexed by reduction iterator `{var}`", b.name);
-            self.report(11, span, message);
+            let help = format!("make `{var}` spatial, or store at spatial iterators alone");
+            self.report_with(11, span, message, help);
         }
     }
 
@@ -332,7 +355,8 @@ impl Verifier {
         match self.hidden.get(v) {
             Some(block) => {
                 let message = format!("loop variable `{}` is used inside block `{block}`", v.name());
-                self.report(9, span, message);
+                let help = "use the block's iterator that is bound to it, or bind one".to_string();
+                self.report_with(9, span, message, help);
             }
             None => self.report(1, span, format!("variable `{}` is not defined here", v.name())),
         }

@@ -2,6 +2,7 @@
 
 use super::Verifier;
 use crate::arith::Analyzer;
+use crate::ops::show_expr;
 use crate::prim::{CmpOp, PrimExpr, Range};
 use crate::span::Span;
 use crate::tir::{Block, Region, access_regions};
@@ -54,7 +55,13 @@ impl Verifier {
             if what == "reads" && b.writes.iter().any(|w| w.buffer == access.buffer) {
                 return;
             }
-            self.report(12, b.span, format!("block `{}` {what} buffer `{name}`, which it does not declare", b.name));
+            let message = format!("block `{}` {what} buffer `{name}`, which it does not declare", b.name);
+            self.report_with(
+                12,
+                b.span,
+                message,
+                format!("add it to T.{what}, or leave T.{what} out: it is found then"),
+            );
             return;
         }
         let mut outside = None;
@@ -67,12 +74,19 @@ impl Verifier {
         }
         if let Some((dim, r, a)) = outside {
             let message = format!(
-                "block `{}` {what} buffer `{name}` in dimension {dim} at {:?} over {:?}, but declares {:?} over {:?}",
-                b.name, a.min, a.extent, r.min, r.extent
+                "block `{}` {what} buffer `{name}` at {} in dimension {dim}, but declares {}",
+                b.name,
+                shown(&a),
+                shown(&r)
             );
-            self.report(12, b.span, message);
+            self.report_with(12, b.span, message, format!("correct T.{what}, or leave it out: it is found then"));
         }
     }
+}
+
+/// A range: its first index, and its extent where that is not 1.
+fn shown(r: &Range) -> String {
+    if r.extent.is_int(1) { show_expr(&r.min) } else { format!("{} over {}", show_expr(&r.min), show_expr(&r.extent)) }
 }
 
 /// Whether an access surely leaves a range.

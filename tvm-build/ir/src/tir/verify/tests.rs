@@ -234,13 +234,20 @@ fn out_of_bounds_with_a_counterexample() {
     };
     assert_eq!(bounds(&copy(&|i| i)), [""; 0]);
     let found = bounds(&copy(&|i| i + 1));
-    assert_eq!(found, ["error: index `i + 1` of buffer `A` is out of bounds: it is 1 where n = 1, i = 0, and dimension 0 has extent n = 1"]);
+    assert_eq!(
+        found,
+        [
+            "error: index `i + 1` of buffer `A` is out of bounds: it is 1 where n = 1, i = 0, and dimension 0 has extent n = 1"
+        ]
+    );
     assert_eq!(bounds(&copy(&|i| i - 1)).len(), 1);
     assert_eq!(bounds(&copy(&|i| n.expr() - 1 - i)), [""; 0]);
     // Data decides.
     let gather = bounds(&copy(&|i| PrimExpr::load(&a, vec![i]).cast(DType::I64)));
     assert!(
-        gather.len() == 1 && gather[0] == "warning: index `T.Cast(\"int64\", A[i])` of buffer `A` depends on data, and dimension 0 has extent n",
+        gather.len() == 1
+            && gather[0]
+                == "warning: index `T.Cast(\"int64\", A[i])` of buffer `A` depends on data: dimension 0 has extent n",
         "{gather:?}"
     );
 }
@@ -268,7 +275,7 @@ fn guards_and_tails() {
     };
     assert_eq!(bounds(&build(true)), [""; 0]);
     let found = bounds(&build(false));
-    assert!(found.iter().all(|m| m.starts_with("error: ")) && found.len() == 3, "{found:?}");
+    assert!(found.len() == 1 && found[0].starts_with("error: iterator `vi`"), "{found:?}");
     // A padded read.
     let i = v("i");
     let inside = i.expr().ge(1).and(i.expr().lt(n.expr() + 1));

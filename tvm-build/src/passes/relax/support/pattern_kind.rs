@@ -31,6 +31,11 @@ impl Analyzer {
     fn stmt(&mut self, s: &Stmt) {
         match s {
             Stmt::Block(b) => return self.block(b),
+            // It may fail: it stays where it is.
+            Stmt::Assert(_) => {
+                self.kind = Pattern::Opaque;
+                return;
+            }
             Stmt::Store(store) => {
                 // One store in a block, as compute definitions have; several to other places are opaque.
                 if self.store.as_ref().is_some_and(|first| !same_vars(&first.indices, &store.indices)) {

@@ -42,7 +42,7 @@ impl Writer {
             ExprKind::Float(v) => Doc::atom(float(*v)),
             ExprKind::Str(s) => Doc::atom(quoted(s)),
             ExprKind::Bool(b) => Doc::atom(b.to_string()),
-            ExprKind::None => Doc::atom("None"),
+            ExprKind::None | ExprKind::Broken => Doc::atom("None"),
             ExprKind::Attr(base, name) => match self.path(base, name) {
                 Some(path) => Doc::atom(path),
                 None => Doc::atom(format!("{}.{}", self.doc(base).into_atom(), ident(name))),

@@ -30,6 +30,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("a class inside", "a module inside"),
     ("one T.init", "one T::init"),
     ("T.func_attr({\"tir.check_bounds\": True})", "#[T::check_bounds] above the function"),
+    ("@R.function(pure=False)", "#[R::function(pure = false)]"),
 ];
 
 /// The text with what it quotes of TVMScript in the Rust spelling.
@@ -44,11 +45,22 @@ pub(in crate::syntax) fn respell(text: &str) -> String {
     if let Some((head, dtype, tail)) = split_cast(&text) {
         text = format!("{head}`… as {dtype}`{tail}");
     }
+    // Every other part stands in backticks.
+    let parts: Vec<String> = text.split('`').enumerate().map(|(i, p)| respell_part(p, i % 2 == 1)).collect();
+    parts.join("`")
+}
+
+fn respell_part(text: &str, quoted: bool) -> String {
+    if quoted && (text.contains(['[', '/']) || text.contains(" and ")) {
+        if let Some(code) = respell_code(text) {
+            return code;
+        }
+    }
     let mut out = String::with_capacity(text.len());
-    let mut rest = text.as_str();
+    let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let inside = out.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == ':');
-        let spelled = if inside { None } else { respell_at(rest) };
+        let inside = out.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == ':' || c == '"');
+        let spelled = if inside { None } else { respell_at(rest).or_else(|| respell_type(rest)) };
         match spelled {
             Some((written, len)) => {
                 out.push_str(&written);
@@ -61,6 +73,22 @@ pub(in crate::syntax) fn respell(text: &str) -> String {
         }
     }
     out
+}
+
+/// An expression that is quoted whole.
+fn respell_code(text: &str) -> Option<String> {
+    let text = text.trim_end_matches('…');
+    let e = parse_fragment(SourceId(0), text, 0).ok()?;
+    matches!(e.kind, ExprKind::Index(..) | ExprKind::Binary(..) | ExprKind::Compare(..)).then_some(())?;
+    Some(Writer::default().expr(&e))
+}
+
+/// A type by its long name: `float32` becomes `f32`.
+fn respell_type(text: &str) -> Option<(String, usize)> {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    let word = text.get(..end).filter(|w| w.ends_with(|c: char| c.is_ascii_digit()))?;
+    let short = type_word(word.parse().ok()?);
+    (short != word).then_some((short, end))
 }
 
 /// `… R.call_tir(cls.f, (…), out_sinfo=…)`: what stands before, and `f`.

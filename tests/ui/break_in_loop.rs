@@ -1,0 +1,15 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[T::prim_func]
+        fn kernel(a: T::Buffer<f32, 16, 16>, b: T::Buffer<i32, 16>) {
+            for i in 0..16 {
+                if b[i] == 0 {
+                    break;
+                }
+                b[i] = 1;
+            }
+        }
+    }
+}
+
+fn main() {}

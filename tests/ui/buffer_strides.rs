@@ -1,0 +1,11 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[T::prim_func]
+        fn kernel(a: T::Buffer<f32, 16, 16>, b: T::Buffer<i32, 16>) {
+            let c = T::alloc_buffer((4, 4), f32, strides = [4]);
+            c[[0, 0]] = 1.0f32;
+        }
+    }
+}
+
+fn main() {}

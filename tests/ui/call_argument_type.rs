@@ -1,0 +1,15 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, N, 784>, w: R::Tensor<f32, 256, 784>) -> R::Object {
+            helper(x)
+        }
+
+        #[R::function]
+        fn helper(x: R::Tensor<f32, M, 10>) -> R::Tensor<f32, M, 10> {
+            x
+        }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, N, 784>, w: R::Tensor<f32, 256, 784>) -> R::Object {
+            let h = x.relu();
+            let g = R::nn::gelo(h);
+            let (a, b) = R::split(g, 2);
+            R::add(a, R::matmul(g, h))
+        }
+    }
+}
+
+fn main() {}

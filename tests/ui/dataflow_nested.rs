@@ -1,0 +1,16 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, N, 784>, w: R::Tensor<f32, 256, 784>) -> R::Object {
+            R::dataflow({
+                R::dataflow({
+                    let y = R::nn::relu(x);
+                    R::output(y);
+                });
+            });
+            x
+        }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, 4, 8>, w: R::Tensor<f32, 5, 8>) -> R::Object {
+            let h = x + w;
+            h * 2.0
+        }
+    }
+}
+
+fn main() {}

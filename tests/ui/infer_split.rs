@@ -1,0 +1,10 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, N, 784>, w: R::Tensor<f32, 256, 784>) -> R::Object {
+            R::split(w, 3, axis = 0)
+        }
+    }
+}
+
+fn main() {}

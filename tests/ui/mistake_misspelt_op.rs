@@ -1,0 +1,11 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, N, 784>, w: R::Tensor<f32, 256, 784>) -> R::Tensor<f32, N, 784> {
+            let h = R::nn::sofmax(x);
+            R::nn::softmax(h, axes = 1)
+        }
+    }
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, 1, 784>) -> R::Tensor<f32, N, 784> {
+            R::nn::relu(x)
+        }
+    }
+}
+
+fn main() {}

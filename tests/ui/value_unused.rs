@@ -1,0 +1,10 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[T::prim_func]
+        fn kernel(a: T::Buffer<f32, 16, 16>, b: T::Buffer<i32, 16>) {
+            a[[0, 0]] + 1.0f32;
+        }
+    }
+}
+
+fn main() {}
