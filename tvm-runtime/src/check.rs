@@ -41,6 +41,9 @@ impl Frame<'_> {
         }
         for (axis, &dim) in dims.iter().enumerate() {
             let extent = self.dims(shape).get(axis).copied().unwrap_or(-1);
+            if extent < 0 && matches!(dim, Dim::Bind(..)) {
+                return Err(self.fail(Error::BadShape { argument }));
+            }
             self.check_dim(extent, dim, argument, axis)?;
         }
         Ok(())

@@ -136,6 +136,26 @@ fn shapes_come_from_tensors_and_stay_in_their_frame() {
 }
 
 #[test]
+fn symbols_are_never_below_zero() {
+    static CAST: Param = Param { name: "s", ty: Type::Shape(Some(&[Dim::Bind(3, "n")])) };
+    static FUNCTIONS: [Function; 1] = [function(
+        "cast",
+        &[Param { name: "t", ty: Type::Any }],
+        &[],
+        &[builtin(1, &TENSOR_TO_SHAPE, &[Imm(0), R(0)]), builtin(2, &MATCH_CAST, &[R(1), Const(0)]), Instr::Ret(R(3))],
+    )];
+    static PROGRAM: Program = program(&FUNCTIONS, &[Constant::Param(CAST)]);
+    let mut arena = Arena::<0>::new();
+    // SAFETY: the program obeys the rules.
+    let mut state = unsafe { State::new(&PROGRAM, &[], &mut arena) };
+    for n in [0i64, 3, -1] {
+        let found = state.call(0, &[Arg::input(&[n], &[1])], &mut Room::new());
+        let wanted = if n < 0 { Err(Error::BadShape { argument: "s" }) } else { Ok(Value::Int(n)) };
+        assert_eq!(found, wanted);
+    }
+}
+
+#[test]
 fn shapes_become_tensors_and_bounds_hold() {
     static FUNCTIONS: [Function; 1] = [Function {
         workspace_bytes: 0,

@@ -406,7 +406,11 @@ impl Frame {
 
     /// Whether a value is what struct info says; the error says what does not fit.
     fn check(&self, info: &StructInfo, value: &Value) -> Result<(), String> {
+        let negative = |dims: &Dims, actual: &[i64]| {
+            dims.known().is_some_and(|d| d.iter().zip(actual).any(|(d, a)| d.as_var().is_some() && *a < 0))
+        };
         let fits = |dims: &Dims, actual: &[i64]| match dims {
+            _ if negative(dims, actual) => Err(format!("the shape {actual:?} has an extent below zero")),
             Dims::Unknown => Ok(()),
             Dims::Rank(n) if *n == actual.len() => Ok(()),
             Dims::Known(d)

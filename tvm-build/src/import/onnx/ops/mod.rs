@@ -18,6 +18,7 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod resize_given;
 mod sampling;
 mod select;
 mod shape;

@@ -5,6 +5,7 @@ use tvm_ir::dtype::DType;
 use tvm_ir::prim::{BinOp, PrimExpr};
 
 use super::Row;
+use super::resize_given::{self, Ratio, Request, Target};
 use super::sampling::{Coordinates, Kernel, Nearest, Sampling};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::{Fail, constant_of};
@@ -22,7 +23,7 @@ pub(super) static ROWS: &[Row] = &[
 const MAX_EXTENT: i64 = 1 << 20;
 
 /// Most times a kernel is widened.
-const MAX_WIDENED: f64 = 64.0;
+pub(super) const MAX_WIDENED: f64 = 64.0;
 
 /// How each axis is resized.
 enum Factor {
@@ -30,6 +31,8 @@ enum Factor {
     Scale(f64),
     /// To an extent.
     Size(PrimExpr),
+    /// By a number that is not quite that of the extents, to an extent.
+    Kept(f64, i64),
 }
 
 /// How all axes are resized.
@@ -53,34 +56,50 @@ fn kernel(cx: &OpCx<'_>) -> Result<Kernel, Fail> {
     }
 }
 
-fn numbers(value: &Value, role: &str) -> Result<Vec<f64>, Fail> {
-    let numbers = value.as_const().and_then(numbers_of);
-    numbers.ok_or_else(|| format!("{role} must be constant; they are computed by the model").into())
-}
-
 /// Before version 11 output places are divided by the scale, and the element before is the nearest.
-fn old_plan(cx: &OpCx<'_>, scales: Vec<f64>) -> Result<Plan, Fail> {
+fn old_sampling(cx: &OpCx<'_>) -> Result<Sampling, Fail> {
     let kernel = match kernel(cx)? {
         Kernel::Nearest(_) => Kernel::Nearest(Nearest::Floor),
         Kernel::Cubic(_) => return Err("attribute 'mode' of 'cubic' came with version 11".into()),
         Kernel::Linear => Kernel::Linear,
     };
-    let sampling = Sampling { kernel, coordinates: Coordinates::Asymmetric, antialias: false, exclude_outside: false };
+    Ok(Sampling { kernel, coordinates: Coordinates::Asymmetric, antialias: false, exclude_outside: false })
+}
+
+fn old_plan(sampling: Sampling, scales: Vec<f64>) -> Plan {
     let factors = scales.into_iter().map(Factor::Scale).enumerate().collect();
-    Ok(Plan { sampling, factors, region: None, outside: 0.0 })
+    Plan { sampling, factors, region: None, outside: 0.0 }
 }
 
 fn upsample_attributes(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "X")?;
     let scales = cx.node.floats("scales")?.ok_or("attribute 'scales' is missing")?;
-    let plan = old_plan(cx, scales.iter().map(|&s| f64::from(s)).collect())?;
+    let scales = scales.iter().map(|&s| f64::from(s)).collect();
+    let plan = old_plan(old_sampling(cx)?, scales);
     resized(cx, x, plan)
 }
 
 fn resize_10(cx: &mut OpCx<'_>) -> Outputs {
     let (x, scales) = (cx.input(0, "X")?, cx.input(1, "scales")?);
-    let plan = old_plan(cx, numbers(&scales, "the scales")?)?;
-    resized(cx, x, plan)
+    let sampling = old_sampling(cx)?;
+    let rank = cx.rank(&x, "X")?;
+    match scales.as_const().and_then(numbers_of) {
+        Some(numbers) if numbers.len() == rank && computable(&sampling, &cx.dims(&x, "X")?, &numbers) => {
+            resized(cx, x, old_plan(sampling, numbers))
+        }
+        _ => {
+            let axes = (0..rank).collect();
+            let request = Request { sampling, axes, target: Target::Scales(scales), region: None, outside: 0.0 };
+            resize_given::resized(cx, x, &request)
+        }
+    }
+}
+
+/// Whether places and weights can be computed now: along axes of fixed extents, and where elements are only repeated.
+fn computable(sampling: &Sampling, dims: &[PrimExpr], scales: &[f64]) -> bool {
+    dims.iter().zip(scales).all(|(extent, scale)| {
+        *scale == 1.0 || extent.as_int().is_some() || repeats(sampling, &Factor::Scale(*scale), extent).is_some()
+    })
 }
 
 /// An input that is there and has elements.
@@ -116,51 +135,67 @@ fn resize(cx: &mut OpCx<'_>) -> Outputs {
     };
     let outside = f64::from(cx.node.float_or("extrapolation_value", 0.0)?);
     let policy = cx.node.string_or("keep_aspect_ratio_policy", "stretch")?;
-    let factors: Vec<Factor> = match (scales, sizes) {
-        (Some(scales), None) => numbers(&scales, "the scales")?.into_iter().map(Factor::Scale).collect(),
+    let ratio = match policy {
+        "stretch" => None,
+        "not_larger" => Some(Ratio::Least),
+        "not_smaller" => Some(Ratio::Greatest),
+        other => return Err(format!("attribute 'keep_aspect_ratio_policy' cannot be '{other}'").into()),
+    };
+    let roi = match coordinates {
+        Coordinates::TfCropAndResize => Some(roi.ok_or("roi is missing")?),
+        _ => None,
+    };
+    if let Some(roi) = &roi {
+        let count = cx.length(roi, "the roi")?;
+        if count != 2 * axes.len() {
+            return Err(format!("roi has {count} numbers for {} axes", axes.len()).into());
+        }
+    }
+    let numbers = |v: &Value| v.as_const().and_then(numbers_of);
+    let own: Vec<PrimExpr> = axes.iter().map(|&a| dims[a].clone()).collect();
+    let (factors, target) = match (scales, sizes) {
+        (Some(scales), None) => {
+            let fixed = numbers(&scales).filter(|s| s.len() != own.len() || computable(&sampling, &own, s));
+            (fixed.map(|s| s.into_iter().map(Factor::Scale).collect()), Target::Scales(scales))
+        }
         (None, Some(sizes)) => {
-            let sizes = cx.known_ints(&sizes, "the sizes")?;
-            kept_ratio(policy, sizes, &axes, &dims)?.into_iter().map(Factor::Size).collect()
+            let factors = sizes.known_ints().and_then(|known| sized(&sampling, ratio, known, &own));
+            (factors, Target::Sizes { sizes, kept: ratio })
         }
         _ => return Err("one of scales and sizes must be given, and not both".into()),
     };
+    let region = roi.as_ref().map(numbers);
+    let (Some(factors), Some(region)) = (factors, region.map_or(Some(None), |roi| roi.map(Some))) else {
+        let request = Request { sampling, axes, target, region: roi, outside };
+        return resize_given::resized(cx, x, &request);
+    };
+    let factors: Vec<Factor> = factors;
     if factors.len() != axes.len() {
         return Err(format!("{} scales or sizes are given for {} axes", factors.len(), axes.len()).into());
     }
-    let region = match coordinates {
-        Coordinates::TfCropAndResize => {
-            let roi = numbers(&roi.ok_or("roi is missing")?, "the roi")?;
-            if roi.len() != 2 * axes.len() {
-                return Err(format!("roi has {} numbers for {} axes", roi.len(), axes.len()).into());
-            }
-            let (starts, ends) = roi.split_at(axes.len());
-            Some(starts.iter().copied().zip(ends.iter().copied()).collect())
-        }
-        _ => None,
-    };
+    let region = region.map(|roi| {
+        let (starts, ends) = roi.split_at(axes.len());
+        starts.iter().copied().zip(ends.iter().copied()).collect()
+    });
     resized(cx, x, Plan { sampling, factors: axes.into_iter().zip(factors).collect(), region, outside })
 }
 
-/// The sizes that keep the ratio of the extents: within those given, or around them.
-fn kept_ratio(policy: &str, sizes: Vec<PrimExpr>, axes: &[usize], dims: &[PrimExpr]) -> Result<Vec<PrimExpr>, Fail> {
-    let choose = match policy {
-        "stretch" => return Ok(sizes),
-        "not_larger" => f64::min,
-        "not_smaller" => f64::max,
-        other => return Err(format!("attribute 'keep_aspect_ratio_policy' cannot be '{other}'").into()),
-    };
-    let mut extents = Vec::with_capacity(axes.len());
-    let mut scale: Option<f64> = None;
-    for (&axis, size) in axes.iter().zip(&sizes) {
-        let (Some(size), Some(extent)) = (size.as_int(), dims[axis].as_int().filter(|&n| n > 0)) else {
-            return Err(format!("'keep_aspect_ratio_policy' of '{policy}' needs fixed extents and sizes").into());
+/// The factors for these sizes, with one ratio for all axes where there is one to keep. `None` if extents vary in a way
+/// that only the program can follow.
+fn sized(sampling: &Sampling, ratio: Option<Ratio>, sizes: Vec<PrimExpr>, extents: &[PrimExpr]) -> Option<Vec<Factor>> {
+    let Some(ratio) = ratio else {
+        let computable = |(size, extent): (&PrimExpr, &PrimExpr)| {
+            let fixed = size.as_int().is_some() && extent.as_int().is_some();
+            fixed || size == extent || repeats(sampling, &Factor::Size(size.clone()), extent).is_some()
         };
-        let ratio = size as f64 / extent as f64;
-        scale = Some(scale.map_or(ratio, |s| choose(s, ratio)));
-        extents.push(extent);
-    }
-    let scale = scale.unwrap_or(1.0);
-    Ok(extents.into_iter().map(|n| PrimExpr::i64((scale * n as f64 + 0.5).floor() as i64)).collect())
+        let fits = sizes.len() != extents.len() || sizes.iter().zip(extents).all(computable);
+        return fits.then(|| sizes.into_iter().map(Factor::Size).collect());
+    };
+    let pairs = sizes.iter().zip(extents).map(|(size, n)| Some((size.as_int()?, n.as_int().filter(|n| *n > 0)?)));
+    let pairs = pairs.collect::<Option<Vec<_>>>()?;
+    let choose = if ratio == Ratio::Least { f64::min } else { f64::max };
+    let scale = pairs.iter().map(|(size, n)| *size as f64 / *n as f64).reduce(choose)?;
+    Some(pairs.into_iter().map(|(_, n)| Factor::Kept(scale, (scale * n as f64 + 0.5).floor() as i64)).collect())
 }
 
 fn resized(cx: &mut OpCx<'_>, x: Value, plan: Plan) -> Outputs {
@@ -220,6 +255,7 @@ fn along_axis(
     })?;
     let (scale, output) = match factor {
         Factor::Scale(scale) => (*scale, PrimExpr::i64((input as f64 * scale).floor() as i64)),
+        Factor::Kept(scale, size) => (*scale, PrimExpr::i64(*size)),
         Factor::Size(size) => (size.as_int().unwrap_or(0) as f64 / (input as f64).max(1.0), size.clone()),
     };
     let output = fixed(&output).ok_or_else(|| format!("axis {axis} cannot be resized to {output:?}"))?;
@@ -278,7 +314,7 @@ fn repeats(sampling: &Sampling, factor: &Factor, extent: &PrimExpr) -> Option<i6
             })?,
             _ => return None,
         },
-        Factor::Scale(_) => return None,
+        Factor::Scale(_) | Factor::Kept(..) => return None,
     };
     plain.then_some(times)
 }

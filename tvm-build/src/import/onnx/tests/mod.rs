@@ -8,4 +8,5 @@ mod loops;
 pub(super) mod make;
 mod neural;
 mod ops;
+mod resize;
 mod runtime;
