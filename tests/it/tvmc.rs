@@ -99,6 +99,13 @@ fn what_is_wrong_with_the_model_is_1() {
     }
     let unknown = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")) -> R.Tensor((2,), \"float32\"):\n    y = R.nn.rellu(x)\n    return y\n";
     fails(&["check", "-"], unknown, 1, "nn.relu");
+    let external = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")) -> R.Tensor((2,), \"float32\"):\n    y = R.call_dps_packed(\"halve\", (x, 2), out_sinfo=R.Tensor((2,), \"float32\"))\n    return y\n";
+    fails(&["check", "-"], external, 1, "the external function `halve` is not declared");
+    let signature = "fn halve(x: *const f64, n: usize, y: *mut f32)";
+    fails(&["check", "-", "--extern-fn", signature], external, 1, "parameter `x` is `*const f64`");
+    let signature = "fn halve(x: *const f32, n: usize, y: *mut f32)";
+    let fine = run(&["check", "-", "--extern-fn", signature], external);
+    assert!(fine.status.success(), "{}", String::from_utf8_lossy(&fine.stderr));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::cfg::Cfg;
 use crate::external::{CTypes, Declaration, defined};
 use crate::toolchain::io_error;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::span::{SourceId, SourceKind, SourceMap, Span};
@@ -17,8 +17,6 @@ pub(crate) struct Found {
     pub(crate) checked: Checked,
     /// Its name in the file.
     pub(crate) place: Span,
-    /// The documentation of its functions, line by line.
-    pub(crate) docs: BTreeMap<String, Vec<String>>,
     spans: TokenSpans,
     text: SourceId,
 }
@@ -86,24 +84,7 @@ fn module(item: &syn::ItemMod, sources: &mut SourceMap, text: SourceId) -> Optio
     let mut spans = TokenSpans::default();
     let checked = check_item(sources, &mut spans, item).ok()?;
     let place = text_span(text, item.ident.span(), item.ident.span());
-    let items = item.content.as_ref().map_or(&[][..], |(_, items)| items);
-    let docs = items.iter().filter_map(|i| match i {
-        syn::Item::Fn(f) => Some((syn::ext::IdentExt::unraw(&f.sig.ident).to_string(), documentation(&f.attrs))),
-        _ => None,
-    });
-    Some(Found { checked, place, docs: docs.filter(|(_, d)| !d.is_empty()).collect(), spans, text })
-}
-
-/// The lines of `///`.
-fn documentation(attributes: &[syn::Attribute]) -> Vec<String> {
-    let text = attributes.iter().filter_map(|a| match &a.meta {
-        syn::Meta::NameValue(n) if n.path.is_ident("doc") => match &n.value {
-            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(s), .. }) => Some(s.value()),
-            _ => None,
-        },
-        _ => None,
-    });
-    text.flat_map(|t| t.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+    Some(Found { checked, place, spans, text })
 }
 
 fn collect(path: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<(), Diag> {
@@ -166,7 +147,7 @@ mod tests {
         assert_eq!(names(FILE, &without), ["a"]);
         assert!(names("fn broken( {", &Cfg::default()).is_empty());
         let (found, sources) = read(FILE, &Cfg::default());
-        assert_eq!(found.modules[0].docs["main"], [" The first."]);
+        assert_eq!(found.modules[0].checked.docs["main"], [" The first."]);
         assert_eq!(found.functions[0].place, "src/main.rs:16");
         // What later phases say is shown in the file, in its spelling.
         let binding = found.modules[1].checked.module.relax_funcs().next().unwrap().1.span;

@@ -76,6 +76,7 @@
 //!
 //! Scalar types are `f16 f32 f64 bf16 i8 … i64 u8 … u64 bool`, vectors `f32x4`, others by TVM's name; these words and
 //! `R`, `T`, `I` name no variables. Symbolic dimensions are names: those of a signature belong to its function.
+#![doc = include_str!("guide.md")]
 
 mod expand;
 mod report;

@@ -181,7 +181,7 @@ impl Build {
             libraries: setting.externals.libraries.clone(),
             heap: !self.without_heap,
             ndarray: self.ndarray,
-            docs: found.map(|f| f.docs.clone()).unwrap_or_default(),
+            docs: found.map(|f| f.checked.docs.clone()).unwrap_or_default(),
         };
         let mut text = rust::print(&artifacts.program, &options)?;
         if let Some(found) = found {

@@ -28,7 +28,7 @@ impl Stamp {
             (&options.prefix, options.files, options.vm, options.arena_limit, options.weights_limit),
             (build.without_heap, build.ndarray, &build.bounds),
             options.externals,
-            found.docs,
+            found.checked.docs,
         );
         let (name, folder) = (&options.name, &toolchain.out_dir);
         let outputs = [folder.join(format!("{name}.rs")), folder.join(format!("lib{}kernels.a", options.prefix))];

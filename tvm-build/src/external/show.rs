@@ -73,7 +73,7 @@ pub(super) fn rust_type(ty: &syn::Type) -> String {
 pub(crate) fn rust_number(d: DType) -> &'static str {
     match (d.code, d.bits) {
         (TypeCode::Bool, _) => "bool",
-        (TypeCode::Int, 0..=8) => "i8",
+        (TypeCode::Int, 8) => "i8",
         (TypeCode::Int, 9..=16) => "i16",
         (TypeCode::Int, 17..=32) => "i32",
         (TypeCode::Int, _) => "i64",

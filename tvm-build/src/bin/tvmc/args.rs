@@ -61,6 +61,12 @@ pub struct CheckArgs {
     pub model: ModelArgs,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Declares an external function: 'fn f(x: *const f32, n: usize, y: *mut f32)'
+    #[arg(long = "extern-fn", value_name = "SIGNATURE")]
+    pub extern_fns: Vec<String>,
+    /// Declares the functions of a C header (with the feature bindgen)
+    #[arg(long = "c-header", value_name = "FILE")]
+    pub c_headers: Vec<PathBuf>,
 }
 
 /// TVMScript as which TVM prints it.

@@ -2,7 +2,6 @@
 
 use super::RustOptions;
 use super::expr::extent;
-use super::names::{Identifiers, comment};
 use crate::vm::dtype::element_type;
 use crate::vm::program::{EmittedProgram, Entry, EntryKind, EntryOut, OutShape};
 use std::collections::BTreeMap;
@@ -11,6 +10,7 @@ use tvm_ir::diag::Diag;
 use tvm_ir::ops::show_dims;
 use tvm_ir::prim::{PrimExpr, Var, visit};
 use tvm_ir::span::Span;
+use tvm_ir::syntax::rust::names::{Identifiers, comment, documentation};
 use tvm_runtime::{Callee, DType, Function, Instr, Operand, builtin};
 
 /// Outputs of more bytes are not returned as arrays, which lie on the stack.
@@ -283,7 +283,7 @@ impl Signature {
 
     fn doc(&self, out: &mut String, first: &str, outs: &[String]) {
         out.push('\n');
-        super::names::documentation(out, "        ", &self.about);
+        documentation(out, "        ", &self.about);
         let _ = writeln!(out, "        /// {first}\n        ///");
         for line in self.docs.iter().chain(outs) {
             let _ = writeln!(out, "        /// - {line}");

@@ -1,10 +1,10 @@
 //! What calls external functions: each is declared, and called with what its VM operands hold.
 
 use super::RustOptions;
-use super::names::{Identifiers, comment};
 use crate::external::{Declaration, Param, ParamType, Returns, rust_number};
 use std::fmt::Write;
 use tvm_ir::dtype::DType;
+use tvm_ir::syntax::rust::names::{Identifiers, comment};
 
 /// The function that makes the calls of the `i`-th external function.
 pub(super) fn caller(i: usize) -> String {

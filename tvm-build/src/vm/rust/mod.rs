@@ -3,7 +3,6 @@
 mod entry;
 mod expr;
 mod externs;
-mod names;
 mod nd;
 mod table;
 
@@ -12,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::span::Span;
+use tvm_ir::syntax::rust::names::Identifiers;
 use tvm_runtime::IsaLevel;
 
 /// How a program becomes Rust text.
@@ -70,7 +70,7 @@ pub fn print(program: &EmittedProgram, options: &RustOptions) -> Result<String, 
     table::program(&mut out, tables, &options.levels, &program.externs);
     externs::print(&mut out, &program.externs, options);
     module_struct(&mut out, program, options);
-    let mut ids = names::Identifiers::new(&["new", "with_arena", "state", "default"]);
+    let mut ids = Identifiers::new(&["new", "with_arena", "state", "default"]);
     let mut methods = String::new();
     for e in &program.entries {
         if let Some(text) = diags.ok(entry::print(e, program, options, &mut ids)) {
@@ -105,12 +105,12 @@ fn header(out: &mut String, program: &EmittedProgram, options: &RustOptions) {
         out,
         "/// Compiled model: {} bytes of arena, {weights} bytes of weights, {} kernels.\n\
          #[allow(dead_code, unsafe_code, reason = \"what is used is the user's choice; kernels are C functions\")]\n\
-         #[allow(clippy::too_many_arguments, clippy::type_complexity, clippy::wildcard_imports, \
+         #[allow(non_snake_case, clippy::too_many_arguments, clippy::type_complexity, clippy::wildcard_imports, \
          reason = \"signatures are the model's\")]\n\
          pub mod {} {{\n    use ::tvm_runtime::*;\n\n",
         arena,
         tables.kernel_names.len(),
-        names::Identifiers::new(&[]).fresh(&options.name),
+        Identifiers::new(&[]).fresh(&options.name),
     );
     let _ = write!(
         out,

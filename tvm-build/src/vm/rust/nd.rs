@@ -2,13 +2,13 @@
 
 use super::entry::{call, element, no_list};
 use super::expr::extent;
-use super::names::{Identifiers, comment};
 use crate::vm::program::{Entry, EntryKind, OutShape};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tvm_ir::diag::Diag;
 use tvm_ir::prim::{PrimExpr, Var};
 use tvm_ir::span::Span;
+use tvm_ir::syntax::rust::names::{Identifiers, comment, documentation};
 use tvm_runtime::Function;
 
 /// A method that takes views and gives arrays; symbols are read off the views.
@@ -108,7 +108,7 @@ pub(super) fn print(
     };
     params.insert(0, "&mut self".into());
     out.push('\n');
-    super::names::documentation(out, "        ", about);
+    documentation(out, "        ", about);
     let _ = write!(
         out,
         "        /// Runs `{}` on arrays.\n        ///\n        /// # Errors\n        ///\n        \

@@ -130,7 +130,7 @@ fn function(out: &mut String, f: &Function, program: &Program) {
             Instr::Call { callee: Callee::Kernel(k), .. } => program.kernel_names.get(usize::from(*k)),
             _ => None,
         };
-        let note = name.map_or(String::new(), |n| format!(" // {}", super::names::comment(n)));
+        let note = name.map_or(String::new(), |n| format!(" // {}", tvm_ir::syntax::rust::names::comment(n)));
         let _ = writeln!(out, "                {},{note}", instr(i));
     }
     let _ = writeln!(out, "            ],\n        }},");

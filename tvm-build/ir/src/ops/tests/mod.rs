@@ -6,6 +6,8 @@ mod elementwise;
 mod eval;
 mod indexing;
 mod neural;
+#[cfg(feature = "rust")]
+mod rust_spelling;
 mod samples;
 mod signal;
 mod symbolic;

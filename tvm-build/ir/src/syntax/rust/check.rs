@@ -6,6 +6,7 @@ use crate::diag::Diags;
 use crate::module::IRModule;
 use crate::span::{SourceMap, Span};
 use crate::syntax::{ParseOptions, print_rust};
+use std::collections::BTreeMap;
 
 /// A module of `ir_module!` that is well-formed.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct Checked {
     pub module: IRModule,
     /// A hash of what the module says, not of how it is written: the macro and the build script compare theirs.
     pub fingerprint: u64,
+    /// The documentation of its functions, line by line.
+    pub docs: BTreeMap<String, Vec<String>>,
 }
 
 /// Reads and verifies one module. Errors are all that were found; those without a place of their own are at its name.
@@ -24,12 +27,33 @@ pub fn check_item(sources: &mut SourceMap, spans: &mut TokenSpans, item: &syn::I
     let checked = lower_item(sources, spans, item, &ParseOptions::default()).and_then(|module| {
         check_module(&module).map_err(respelled)?;
         let fingerprint = fingerprint(&module)?;
-        Ok(Checked { name, module, fingerprint })
+        Ok(Checked { name, module, fingerprint, docs: documentation(item) })
     });
     checked.map_err(|diags| {
         let at: Span = spans.add(quote::ToTokens::to_token_stream(&item.ident));
         Diags(diags.0.into_iter().map(|d| d.at(at)).collect())
     })
+}
+
+/// The lines of `///` of each function that has some.
+fn documentation(item: &syn::ItemMod) -> BTreeMap<String, Vec<String>> {
+    let items = item.content.as_ref().map_or(&[][..], |(_, items)| items);
+    let docs = items.iter().filter_map(|i| match i {
+        syn::Item::Fn(f) => Some((syn::ext::IdentExt::unraw(&f.sig.ident).to_string(), lines(&f.attrs))),
+        _ => None,
+    });
+    docs.filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
+fn lines(attributes: &[syn::Attribute]) -> Vec<String> {
+    let text = attributes.iter().filter_map(|a| match &a.meta {
+        syn::Meta::NameValue(n) if n.path.is_ident("doc") => match &n.value {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(s), .. }) => Some(s.value()),
+            _ => None,
+        },
+        _ => None,
+    });
+    text.flat_map(|t| t.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 /// FNV-1a over the module's text and the bytes of the constants that the text does not hold.

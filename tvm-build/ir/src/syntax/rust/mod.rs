@@ -10,13 +10,16 @@ mod check;
 mod expr;
 mod function;
 mod module;
+pub mod names;
 mod report;
 mod spans;
 mod stmt;
+mod stub;
 mod types;
 
 pub use check::{Checked, check_item};
 pub use spans::{TokenSpans, text_span};
+pub use stub::stub;
 
 use super::ParseOptions;
 use super::ast::{Expr, ExprKind, Ident, MAX_DEPTH};

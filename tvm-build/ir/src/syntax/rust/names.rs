@@ -1,6 +1,6 @@
-//! Names of models as identifiers of Rust.
+//! Names of models as identifiers of generated Rust.
 
-use tvm_ir::name::NameSupply;
+use crate::name::NameSupply;
 
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
@@ -10,11 +10,11 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Gives identifiers that were not given before.
-pub(super) struct Identifiers(NameSupply);
+pub struct Identifiers(NameSupply);
 
 impl Identifiers {
     /// None of `reserved` is given.
-    pub(super) fn new(reserved: &[&str]) -> Identifiers {
+    pub fn new(reserved: &[&str]) -> Identifiers {
         let mut names = NameSupply::new();
         for name in reserved {
             names.reserve(*name);
@@ -23,13 +23,13 @@ impl Identifiers {
     }
 
     /// An identifier like `hint`, numbered where it is taken: a keyword becomes a raw identifier.
-    pub(super) fn fresh(&mut self, hint: &str) -> String {
+    pub fn fresh(&mut self, hint: &str) -> String {
         let name = self.0.fresh_underscore(&word(hint)).to_string();
         raw(&name)
     }
 
     /// As [`Identifiers::fresh`], where `{name}_into` is not taken either; both are given.
-    pub(super) fn fresh_pair(&mut self, hint: &str) -> (String, String) {
+    pub fn fresh_pair(&mut self, hint: &str) -> (String, String) {
         let base = word(hint);
         loop {
             let name = self.0.fresh_underscore(&base).to_string();
@@ -58,12 +58,12 @@ fn raw(name: &str) -> String {
 }
 
 /// A name in a comment: one line.
-pub(super) fn comment(text: &str) -> String {
+pub fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect()
 }
 
 /// Documentation that a user wrote, with an empty line behind it; nothing where there is none.
-pub(super) fn documentation(out: &mut String, indent: &str, lines: &[String]) {
+pub fn documentation(out: &mut String, indent: &str, lines: &[String]) {
     for line in lines {
         out.push_str(&format!("{indent}///{}\n", line.replace(|c: char| c.is_control(), " ").trim_end()));
     }

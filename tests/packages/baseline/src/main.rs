@@ -1,0 +1,5 @@
+//! What the check of `timed` is compared with.
+
+fn main() {
+    println!("no model");
+}

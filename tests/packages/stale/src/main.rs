@@ -1,0 +1,14 @@
+//! The build script compiles another file than this one.
+
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, 4>) -> R::Tensor<f32, 4> {
+            x + x
+        }
+    }
+}
+
+fn main() {
+    model::Module::new().main(&[1.0; 4]);
+}

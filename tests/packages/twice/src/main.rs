@@ -1,0 +1,6 @@
+//! Two modules of one name.
+
+mod a;
+mod b;
+
+fn main() {}
