@@ -57,6 +57,10 @@ class Module:
         return y
 
     @R.function
+    def small(x: R.Tensor((5,), "float8_e4m3fn"), y: R.Tensor((5,), "int4"), z: R.Tensor((5,), "uint2")) -> R.Tuple(R.Tensor((5,), "float8_e4m3fn"), R.Tensor((5,), "int4"), R.Tensor((5,), "uint2")):
+        return (x, y, z)
+
+    @R.function
     def large(x: R.Tensor((300, 300), "float32")) -> R.Tensor((300, 300), "float32"):
         y = R.nn.relu(x)
         return y

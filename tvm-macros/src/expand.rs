@@ -56,7 +56,16 @@ fn generated(ident: &syn::Ident, file: &str) -> TokenStream {
 
 /// The interface that the build script is to generate, without code behind it: uses of it are checked all the same.
 fn stub_items(checked: &Checked, missing: &str) -> TokenStream {
-    stub(&checked.module, &checked.docs, missing).parse().unwrap_or_default()
+    let items: TokenStream = stub(&checked.module, &checked.docs, missing).parse().unwrap_or_default();
+    quote! {
+        #[allow(unreachable_pub, reason = "what is generated does not know how far the module is visible")]
+        mod generated {
+            use ::tvm_runtime::*;
+            #items
+        }
+        #[doc(inline)]
+        pub use generated::*;
+    }
 }
 
 /// A literal over several lines, as a reader of the expansion wants it.

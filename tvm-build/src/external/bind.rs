@@ -166,8 +166,10 @@ impl Check<'_> {
             };
             diags.push(self.fault(&m).help(format!("declare `{}` as `{wanted}`{convert}", p.name)));
         }
+        let count = t.dims.fixed().and_then(|d| d.iter().try_fold(1u64, |n, d| n.checked_mul(u64::try_from(*d).ok()?)));
+        // Packed elements are seen as their bytes.
         let elements =
-            t.dims.fixed().and_then(|d| d.iter().try_fold(1u64, |n, d| n.checked_mul(u64::try_from(*d).ok()?)));
+            if dtype.bits < 8 && !dtype.is_bool() { count.and_then(|n| dtype.storage_bytes(n)) } else { count };
         if let Some(len) = len.filter(|n| Some(*n) != elements) {
             let m = format!("parameter `{}` is `{}`, {what} is {info}", p.name, p.text);
             let help = match elements {

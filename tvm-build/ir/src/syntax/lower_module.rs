@@ -208,7 +208,7 @@ impl ModuleLower<'_> {
             StmtKind::Assign { target, value: Some(value), .. } => match (target.name(), value.call()) {
                 (Some(name), Some((path, [symbol], []))) if path == "R.ExternFunc" && symbol.str().is_some() => {
                     let symbol = symbol.str().cloned().unwrap_or_else(|| name.clone());
-                    self.signatures.insert(name.clone(), Signature::Extern);
+                    self.signatures.insert(name.clone(), Signature::Extern(symbol.clone()));
                     self.module.funcs.insert(name.clone(), Func::Extern(symbol));
                     Ok(())
                 }

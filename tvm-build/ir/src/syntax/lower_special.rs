@@ -5,6 +5,7 @@ use super::lower_prim::Lowered;
 use super::lower_relax::RelaxLower;
 use super::scope::{Args, Signature};
 use crate::diag::Diag;
+use crate::name::Name;
 use crate::prim::PrimExpr;
 use crate::relax::verify::{CallPart, call_tir_faults};
 use crate::relax::{CallTir, Expr as Value, GlobalVar, Leaf, Loop, StructInfo, TensorInfo};
@@ -48,13 +49,13 @@ impl RelaxLower<'_, '_> {
                 (Value::CallTir(call), out)
             }
             "call_dps_packed" => {
-                let symbol = self.cx.string(a.need("func")?)?;
+                let symbol = self.symbol(a.need("func")?)?;
                 let args = self.inputs(a.need("args")?)?;
                 let out = self.out_info(&mut a, span)?;
                 (Value::CallDps { symbol, args, out: out.clone() }, out)
             }
             "call_packed" | "call_pure_packed" => {
-                let symbol = self.cx.string(a.need("func")?)?;
+                let symbol = self.symbol(a.need("func")?)?;
                 let args = a.rest().iter().map(|x| self.leaf(x)).collect::<Result<Vec<_>, _>>()?;
                 let info = a.keyword("sinfo_args").or(a.keyword("ty_args"));
                 let ret = match info {
@@ -99,6 +100,20 @@ impl RelaxLower<'_, '_> {
         };
         a.finish()?;
         Ok(Some(out))
+    }
+
+    /// The symbol of an external function: a string, or the name of an `R.ExternFunc` of the module.
+    fn symbol(&mut self, e: &Expr) -> Lowered<Name> {
+        if e.str().is_some() {
+            return self.cx.string(e);
+        }
+        if let Leaf::Global(g) = self.leaf(e)? {
+            if let Some(Signature::Extern(symbol)) = self.cx.signatures.get(&g.0) {
+                return Ok(symbol.clone());
+            }
+        }
+        Err(Diag::error(e.span, "expected an external function")
+            .help("write its symbol, as \"f\", or the name of an R.ExternFunc of the module"))
     }
 
     /// What is given must fit the parameters; an error points at the argument or type at fault.

@@ -97,8 +97,8 @@ pub(super) enum Signature {
         /// Result, when annotated.
         ret: Option<StructInfo>,
     },
-    /// An external function.
-    Extern,
+    /// An external function, by its symbol.
+    Extern(Name),
     /// A function that could not be read.
     Broken,
 }

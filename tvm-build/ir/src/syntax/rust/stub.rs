@@ -16,7 +16,8 @@ const STACK_BYTES: i64 = 64 << 10;
 /// points. Whether an entry point can fail is not always known before it is compiled: it is taken to fail if its shapes
 /// are symbolic, or it checks, casts or calls functions of the program. `docs` are the functions' own, line by line.
 ///
-/// Generating code for them is a compile error that says `missing`; checking uses of them is not.
+/// Types of the run time (`Error`, `State`, …) must be in scope. Generating code for the items is a compile error that
+/// says `missing`; checking uses of them is not.
 pub fn stub(module: &IRModule, docs: &BTreeMap<String, Vec<String>>, missing: &str) -> String {
     let mut ids = Identifiers::new(&["new", "with_arena", "state", "default"]);
     let (mut methods, mut dynamic) = (String::new(), false);
@@ -26,11 +27,10 @@ pub fn stub(module: &IRModule, docs: &BTreeMap<String, Vec<String>>, missing: &s
         dynamic |= !s.symbols.is_empty();
         s.print(&mut methods, name, pair, &mut ids, docs.get(name.as_str()).map_or(&[], Vec::as_slice));
     }
-    let arena =
-        if dynamic { "impl Into<::tvm_runtime::ArenaRef<'a>>" } else { "&'a mut ::tvm_runtime::Arena<ARENA_BYTES>" };
+    let arena = if dynamic { "impl Into<ArenaRef<'a>>" } else { "&'a mut Arena<ARENA_BYTES>" };
     format!(
         "/// Bytes of the arena of [`Module::with_arena`].\npub const ARENA_BYTES: usize = 0;\n\
-         /// Alignment of the arena and of the weights.\npub const ARENA_ALIGN: usize = ::tvm_runtime::ALIGN;\n\
+         /// Alignment of the arena and of the weights.\npub const ARENA_ALIGN: usize = ALIGN;\n\
          /// Bytes of the weights.\npub const WEIGHT_BYTES: usize = 0;\n\n\
          /// The model with its memory. Calls run on the calling thread.\n\
          pub struct Module<'a>(::core::marker::PhantomData<&'a mut ()>);\n\n\
@@ -41,7 +41,7 @@ pub fn stub(module: &IRModule, docs: &BTreeMap<String, Vec<String>>, missing: &s
          impl<'a> Module<'a> {{\n    /// The model, with an arena that the caller places.\n    \
          pub fn with_arena(arena: {arena}) -> Self {{\n        not_compiled::<Self>()\n    }}\n\n    \
          /// The state behind the typed entry points.\n    \
-         pub fn state(&mut self) -> &mut ::tvm_runtime::State<'a> {{\n        not_compiled::<Self>()\n    }}\n{methods}}}\n\n\
+         pub fn state(&mut self) -> &mut State<'a> {{\n        not_compiled::<Self>()\n    }}\n{methods}}}\n\n\
          /// An error when code is generated for it, not when it is checked.\n\
          fn not_compiled<T>() -> ! {{\n    \
          struct Compiled<T>(::core::marker::PhantomData<T>);\n    impl<T> Compiled<T> {{\n        \
@@ -118,7 +118,7 @@ impl Signature {
                 s.results.push(None);
             } else {
                 s.fallible = true;
-                s.results.push(Some(format!("::tvm_runtime::TensorView<'_, {}, {}>", ty.element, t.dims.rank()?)));
+                s.results.push(Some(format!("TensorView<'_, {}, {}>", ty.element, t.dims.rank()?)));
             }
         }
         Some(s)
@@ -169,7 +169,7 @@ impl Signature {
             let ret = match (self.fallible, ret) {
                 (false, "()") => String::new(),
                 (false, ret) => format!(" -> {ret}"),
-                (true, ret) => format!(" -> Result<{ret}, ::tvm_runtime::Error>"),
+                (true, ret) => format!(" -> Result<{ret}, Error>"),
             };
             let _ = write!(
                 out,
@@ -209,8 +209,14 @@ impl Signature {
 
 impl Type {
     fn of(t: &TensorInfo) -> Option<Type> {
-        let len = t.dims.fixed().and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
-        Some(Type { element: element(t.dtype?)?, len })
+        let dtype = t.dtype?;
+        let count = t.dims.fixed().and_then(|d| d.iter().try_fold(1i64, |n, d| n.checked_mul(*d)));
+        // Packed elements share bytes.
+        let len = match i64::from(dtype.bits) {
+            bits @ 2..8 => count.and_then(|n| n.checked_add(8 / bits - 1)).map(|n| n / (8 / bits)),
+            _ => count,
+        };
+        Some(Type { element: element(dtype)?, len })
     }
 
     /// `[f32; 4]` or `[f32]`
@@ -257,10 +263,20 @@ fn element(d: DType) -> Option<&'static str> {
         (TypeCode::UInt, 16, 1) => "u16",
         (TypeCode::UInt, 32, 1) => "u32",
         (TypeCode::UInt, 64, 1) => "u64",
-        (TypeCode::Float, 16, 1) => "::tvm_runtime::F16",
-        (TypeCode::BFloat, 16, 1) => "::tvm_runtime::Bf16",
+        (TypeCode::Float, 16, 1) => "F16",
+        (TypeCode::BFloat, 16, 1) => "Bf16",
         (TypeCode::Float, 32, 1) => "f32",
         (TypeCode::Float, 64, 1) => "f64",
+        (TypeCode::Float8E4M3FN, _, 1) => "F8E4M3Fn",
+        (TypeCode::Float8E4M3FNUZ, _, 1) => "F8E4M3FnUz",
+        (TypeCode::Float8E5M2, _, 1) => "F8E5M2",
+        (TypeCode::Float8E5M2FNUZ, _, 1) => "F8E5M2FnUz",
+        (TypeCode::Float8E8M0FNU, _, 1) => "F8E8M0Fnu",
+        (TypeCode::Float4E2M1FN, _, 1) => "F4E2M1x2",
+        (TypeCode::Int, 4, 1) => "I4x2",
+        (TypeCode::UInt, 4, 1) => "U4x2",
+        (TypeCode::Int, 2, 1) => "I2x4",
+        (TypeCode::UInt, 2, 1) => "U2x4",
         _ => return None,
     })
 }
@@ -282,7 +298,8 @@ fn can_fail<'m>(module: &'m IRModule, f: &'m Function, seen: &mut BTreeSet<&'m s
         asserts: &dyn Fn(&str) -> bool,
     ) -> bool {
         b.bindings().any(|b| match &b.value {
-            Expr::CallDps { .. } | Expr::CallPacked { .. } | Expr::MatchCast(..) | Expr::Loop(_) => true,
+            Expr::CallDps { .. } | Expr::CallPacked { .. } | Expr::Loop(_) => true,
+            Expr::MatchCast(l, info) => l.info().as_ref() != Some(info),
             Expr::CallTir(c) => asserts(&c.func.0) || !is_fixed(b.var.info()),
             Expr::CallFunc { callee: Leaf::Global(g), .. } => match module.funcs.get_key_value(&g.0) {
                 Some((name, Func::Relax(f))) => seen.insert(name) && can_fail(module, f, seen),

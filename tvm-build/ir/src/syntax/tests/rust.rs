@@ -246,3 +246,19 @@ fn errors_are_reported_together() {
     let found = errors("let a = R::rellu(x); let b = R::addd(a, x); let c = R::matmul(x, x); b");
     assert_eq!(found.len(), 3, "{found:?}");
 }
+
+#[test]
+fn external_functions_are_called_by_symbol_or_name() {
+    let function = |callee: &str| {
+        let text = format!(
+            "mod m {{ static halve: R::ExternFunc = \"c_halve\"; #[R::function] pub fn main(x: R::Tensor<f32, N>) -> R::Tensor<f32, N> {{ \
+             R::call_dps_packed::<R::Tensor<f32, N>>({callee}, (x, N)) }} }}"
+        );
+        read(&text)
+    };
+    let symbol = function("\"c_halve\"").unwrap();
+    diff::modules(&symbol, &function("halve").unwrap()).unwrap();
+    for (callee, error) in [("N", "expected an external function"), ("main", "expected an external function")] {
+        assert!(function(callee).unwrap_err().contains(error), "{callee}: {:?}", function(callee));
+    }
+}
