@@ -5,7 +5,8 @@ use tvm_ir::relax::{Body, Dims, Leaf, StructInfo, TensorInfo};
 
 use super::convert::{Converter, Place, Scope};
 use super::emit::Fail;
-use super::graph::{Graph, Node};
+use super::graph::{Graph, Node, Type};
+use super::list::{self, List, type_of};
 use super::reader::NodeReader;
 use super::value::{Value, constant};
 
@@ -101,6 +102,7 @@ impl<'a> Converter<'a> {
         }
         let mut bodies: Vec<Body> = Vec::new();
         let mut infos: Vec<Vec<StructInfo>> = Vec::new();
+        let mut types: Vec<Vec<Option<Type>>> = Vec::new();
         let mut whole = true;
         for graph in branches {
             let fork = self.emitter.function.fork();
@@ -112,6 +114,7 @@ impl<'a> Converter<'a> {
             let fork = std::mem::replace(&mut self.emitter.function, outer);
             let leaves = leaves?;
             whole &= outputs.is_some();
+            types.push(outputs.iter().flatten().map(type_of).collect());
             infos.push(leaves.iter().map(|leaf| leaf.info().unwrap_or(StructInfo::Object)).collect());
             let result = match <[Leaf; 1]>::try_from(leaves) {
                 Ok([only]) => only,
@@ -122,12 +125,17 @@ impl<'a> Converter<'a> {
         let (Some(otherwise), Some(then), true) = (bodies.pop(), bodies.pop(), whole) else { return Ok(None) };
         let joined = infos[0].iter().zip(&infos[1]).map(|(a, b)| join(a, b)).collect::<Result<Vec<_>, _>>()?;
         self.emitter.function.set_span(span);
-        if let [info] = &joined[..] {
-            let value = self.emitter.function.if_else(cond, then, otherwise, info.clone());
-            return Ok(Some(vec![value.into()]));
-        }
-        let tuple = self.emitter.function.if_else(cond, then, otherwise, StructInfo::Tuple(joined));
-        Ok(Some(self.emitter.fields(&tuple.into())?))
+        let values = if let [info] = &joined[..] {
+            vec![self.emitter.function.if_else(cond, then, otherwise, info.clone()).into()]
+        } else {
+            let tuple = self.emitter.function.if_else(cond, then, otherwise, StructInfo::Tuple(joined));
+            self.emitter.fields(&tuple.into())?
+        };
+        let typed = values.into_iter().zip(types[0].iter().zip(&types[1])).map(|(value, ty)| match ty {
+            (Some(a @ (Type::Sequence(_) | Type::Optional(_))), Some(b)) => Ok(List::value(list::join(a, b)?, value)),
+            _ => Ok(value),
+        });
+        Ok(Some(typed.collect::<Result<_, String>>()?))
     }
 }
 

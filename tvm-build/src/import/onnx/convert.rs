@@ -14,6 +14,7 @@ use super::dims::{Symbols, identifier};
 use super::emit::{Emitter, Fail};
 use super::graph::{self, Graph, Model, Node, Type, ValueInfo};
 use super::limits::Limits;
+use super::list::typed;
 use super::ops::{self, Found};
 use super::places::{Faults, MAX_SHOWN, shown};
 use super::reader::{Caller, NodeReader};
@@ -99,7 +100,8 @@ impl<'a> Converter<'a> {
             let name = identifier(&input.name, "input_");
             match self.param_info(input) {
                 Ok(info) => {
-                    scope.insert(input.name.clone(), self.emitter.function.param(&name, info).into());
+                    let param = self.emitter.function.param(&name, info).into();
+                    scope.insert(input.name.clone(), typed(param, input.ty.as_ref()));
                     params += 1;
                 }
                 Err(message) => {
@@ -158,8 +160,7 @@ impl<'a> Converter<'a> {
                 };
                 Ok(StructInfo::Tensor(TensorInfo { dims, dtype: Some(dtype(*element)?) }))
             }
-            Type::Sequence(_) => Err("sequences are not supported as values of a model".to_owned()),
-            Type::Optional(_) => Err("optionals are not supported as values of a model".to_owned()),
+            Type::Sequence(_) | Type::Optional(_) => Ok(StructInfo::Object),
             Type::Other(kind) => Err(format!("values of the kind '{kind}' are not supported")),
         }
     }
@@ -206,6 +207,7 @@ impl<'a> Converter<'a> {
                 "If" => return self.if_node(node, scope, place),
                 "Loop" => return self.loop_node(node, scope, place),
                 "Scan" => return self.scan_node(node, scope, place),
+                "SequenceMap" => return self.sequence_map(node, scope, place),
                 _ => {}
             }
         }
@@ -347,6 +349,10 @@ fn describe(values: &[Option<Value>]) -> String {
     let each = values.iter().map(|value| match value {
         None => "absent".to_owned(),
         Some(Value::Poison(None)) => "not known".to_owned(),
+        Some(Value::List(list)) => match list.ty {
+            Type::Optional(_) => "optional".to_owned(),
+            _ => "sequence".to_owned(),
+        },
         Some(value) => match value.tensor_info() {
             None => "not a tensor".to_owned(),
             Some(info) => {

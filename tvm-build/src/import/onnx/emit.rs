@@ -21,6 +21,7 @@ use tvm_ir::structural::func_equal;
 use super::dims::identifier;
 use super::fold::{Known, fold};
 use super::limits::check_rank;
+use super::list::Content;
 use super::value::{Pending, Value};
 
 /// Why a node cannot be converted. The driver adds where.
@@ -187,6 +188,10 @@ impl Emitter {
                 self.bind(&tensor)
             }
             Value::Poison(info) => Ok(Var::new("poison", info.clone().unwrap_or(StructInfo::Object)).into()),
+            Value::List(list) => {
+                let value = self.list_value(list)?;
+                self.bind(&value)
+            }
             Value::Call(call) => {
                 if let Some(leaf) = call.bound.get() {
                     return Ok(leaf.clone());
@@ -219,6 +224,10 @@ impl Emitter {
                 }
                 Ok(())
             }
+            Value::List(list) => match &list.content {
+                Content::Items(items) => items.iter().try_for_each(|item| self.normalize(item)),
+                Content::Value(value) => self.normalize(value),
+            },
             _ => Ok(()),
         }
     }
@@ -296,6 +305,7 @@ fn stand_in(value: &Value, known: &mut BTreeMap<Var, Known>) -> Leaf {
             known.insert(var.clone(), Known::Exprs((**tensor).clone()));
             var.into()
         }
+        Value::List(_) => Var::new("unbound", StructInfo::Object).into(),
         Value::Poison(info) => Var::new("unbound", info.clone().unwrap_or(StructInfo::Object)).into(),
     }
 }

@@ -149,7 +149,7 @@ pub(crate) struct Attribute {
 
 /// The value of an attribute.
 #[derive(Clone, Debug)]
-#[expect(dead_code, reason = "the operators that read types, strings and lists of tensors have no converter")]
+#[expect(dead_code, reason = "the operators that read lists of tensors and of types have no converter")]
 pub(crate) enum Value {
     Float(f32),
     Int(i64),

@@ -1,6 +1,7 @@
 //! Loops: a private function for an iteration, and the call that runs it.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::dtype::DType;
@@ -11,6 +12,8 @@ use tvm_ir::relax::{Dims, Expr, Function, Leaf, Loop, StructInfo, TensorInfo};
 
 use super::convert::Converter;
 use super::emit::{Emitter, Fail, scalar};
+use super::graph::Type;
+use super::list::{Content, List, join, type_of};
 use super::value::Value;
 
 /// Attempts to find shapes that hold in every iteration; each but the last gives up at least one extent.
@@ -69,6 +72,32 @@ struct Passed {
     symbols: BTreeSet<Var>,
 }
 
+/// What is known of a value that iterations hand on.
+#[derive(Clone, PartialEq, Default)]
+struct Kept {
+    /// Of a tensor: the axes along which its extent is not that of the first iteration.
+    varying: BTreeSet<usize>,
+    /// Of a list: its type.
+    ty: Option<Type>,
+    /// Whether the type is that of some items; it is not, if the list begins without.
+    settled: bool,
+    /// Whether the iterations hand on the item of an optional.
+    wrapped: bool,
+}
+
+impl Kept {
+    fn of(first: &Value) -> Kept {
+        match first {
+            Value::List(list) => Kept {
+                ty: Some(list.ty.clone()),
+                settled: !list.known().is_some_and(<[Value]>::is_empty),
+                ..Kept::default()
+            },
+            _ => Kept::default(),
+        }
+    }
+}
+
 /// An iteration as a function, and the types of its results.
 struct Made {
     function: Function,
@@ -92,13 +121,13 @@ impl<'a> Converter<'a> {
         for info in carried.iter().filter_map(Leaf::info) {
             info.visit_exprs(&mut |e| passed.symbols.extend(free_vars(e)));
         }
-        let mut varying: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); carried.len()];
+        let mut kept: Vec<Kept> = given.carried.iter().map(Kept::of).collect();
         for _ in 0..MAX_ATTEMPTS {
             let functions: BTreeSet<_> = self.emitter.functions.keys().cloned().collect();
             let mut inner = FnBuilder::new();
             inner.bindings().analyzer = self.emitter.function.bindings().analyzer.clone();
             let outer = std::mem::replace(&mut self.emitter.function, inner);
-            let made = self.iteration(given, &passed, &carried, &mut varying, body);
+            let made = self.iteration(given, &passed, &carried, &mut kept, body);
             self.emitter.function = outer;
             match made? {
                 Attempt::Failed => return Ok(None),
@@ -108,7 +137,7 @@ impl<'a> Converter<'a> {
                     if given.captured.iter().chain(&given.carried).any(poisoned) {
                         return Ok(None);
                     }
-                    return self.run(given, *made, first, trip_count, (passed, carried, varying)).map(Some);
+                    return self.run(given, *made, first, trip_count, (passed, carried, kept)).map(Some);
                 }
             }
         }
@@ -121,7 +150,7 @@ impl<'a> Converter<'a> {
         given: &Iterations,
         passed: &Passed,
         carried: &[Leaf],
-        varying: &mut [BTreeSet<usize>],
+        kept: &mut [Kept],
         body: &mut Body<'_, 'a>,
     ) -> Result<Attempt, Fail> {
         let at = Var::new("i", DType::I64);
@@ -135,14 +164,20 @@ impl<'a> Converter<'a> {
         }
         let mut params: Vec<TensorInfo> = Vec::new();
         let mut inside = Vec::new();
-        for ((leaf, varying), value) in carried.iter().zip(varying.iter()).zip(&given.carried) {
+        for ((leaf, kept), value) in carried.iter().zip(kept.iter()).zip(&given.carried) {
             if let Value::Poison(_) = value {
                 params.push(TensorInfo { dims: Dims::Unknown, dtype: None });
                 inside.push(value.clone());
                 continue;
             }
+            if let Some(ty) = &kept.ty {
+                let param = self.emitter.function.param("carried", StructInfo::Object);
+                inside.push(List::value(ty.clone(), param.into()));
+                params.push(TensorInfo { dims: Dims::Unknown, dtype: None });
+                continue;
+            }
             let info = match leaf.info() {
-                Some(StructInfo::Tensor(info)) => self.emitter.anew(&info, varying),
+                Some(StructInfo::Tensor(info)) => self.emitter.anew(&info, &kept.varying),
                 _ => return Err("a carried value is not a tensor".into()),
             };
             inside.push(self.emitter.function.param("carried", StructInfo::Tensor(info.clone())).into());
@@ -161,16 +196,21 @@ impl<'a> Converter<'a> {
         if let Some(cond) = &cond {
             results.push(self.emitter.bind(cond)?);
         }
-        let before = varying.to_vec();
+        let before = kept.to_vec();
         for (k, (value, param)) in outcome.carried.iter().zip(&params).enumerate() {
+            if kept[k].ty.is_some() {
+                let value = kept[k].list_handed_on(value, &self.emitter)?;
+                results.push(self.emitter.bind(&value)?);
+                continue;
+            }
             if param.dtype.is_none() {
                 return Ok(Attempt::Failed);
             }
             let leaf = self.emitter.bind(value)?;
             let stated = given.stated.get(k).and_then(Option::as_deref);
-            results.push(self.emitter.handed_on(leaf, param, stated, &mut varying[k])?);
+            results.push(self.emitter.handed_on(leaf, param, stated, &mut kept[k].varying)?);
         }
-        if *varying != before[..] {
+        if *kept != before[..] {
             return Ok(Attempt::Again);
         }
         let mut rows = Vec::new();
@@ -187,9 +227,9 @@ impl<'a> Converter<'a> {
         if let StructInfo::Tuple(fields) = &mut function.ret {
             let first = usize::from(cond.is_some());
             for (k, field) in fields.iter_mut().skip(first).enumerate() {
-                let outside = match varying.get(k) {
-                    Some(axes) => axes.is_empty(),
-                    None => rows.get(k - varying.len()).is_some_and(|r| r.dims.known().is_some()),
+                let outside = match kept.get(k) {
+                    Some(kept) => kept.varying.is_empty(),
+                    None => rows.get(k - kept.len()).is_some_and(|r| r.dims.known().is_some()),
                 };
                 if let (StructInfo::Tensor(info), false) = (field, outside) {
                     info.dims = info.dims.rank().map_or(Dims::Unknown, Dims::Rank);
@@ -206,7 +246,7 @@ impl<'a> Converter<'a> {
         made: Made,
         first: First,
         trip_count: Leaf,
-        (passed, carried, varying): (Passed, Vec<Leaf>, Vec<BTreeSet<usize>>),
+        (passed, carried, kept): (Passed, Vec<Leaf>, Vec<Kept>),
     ) -> Result<Vec<Value>, Fail> {
         let cond = match (first, made.has_cond) {
             (First::If(leaf), true) => leaf,
@@ -224,9 +264,9 @@ impl<'a> Converter<'a> {
             captured.push(Leaf::Shape(passed.symbols.iter().map(Var::expr).collect()));
         }
         let mut l = Loop { body: Leaf::Global(body), trip_count, cond, captured, carried, out: Vec::new() };
-        for (leaf, varying) in l.carried.iter().zip(&varying) {
+        for (leaf, kept) in l.carried.iter().zip(&kept) {
             l.out.push(match leaf.info() {
-                Some(StructInfo::Tensor(info)) if !varying.is_empty() => {
+                Some(StructInfo::Tensor(info)) if !kept.varying.is_empty() => {
                     let dims = info.dims.rank().map_or(Dims::Unknown, Dims::Rank);
                     StructInfo::Tensor(TensorInfo { dims, ..info })
                 }
@@ -254,12 +294,36 @@ impl<'a> Converter<'a> {
         let mut values = self.emitter.fields(&Leaf::Var(tuple).into())?;
         for (k, value) in values.iter_mut().enumerate() {
             let start = starts.get(k).and_then(Leaf::info);
-            let (start, varying) = (start.as_ref().and_then(StructInfo::as_tensor), varying.get(k));
+            let start = start.as_ref().and_then(StructInfo::as_tensor);
+            if let Some(Kept { ty: Some(ty), wrapped, .. }) = kept.get(k) {
+                let list = List { ty: ty.clone(), content: Content::Value(value.clone()) };
+                *value = match wrapped {
+                    true => self.emitter.item(&list, &Value::int(PrimExpr::i64(0)))?,
+                    false => Value::List(Rc::new(list)),
+                };
+                continue;
+            }
+            let varying = kept.get(k).map(|kept| &kept.varying);
             if let Some(StructInfo::Tensor(TensorInfo { dims: Dims::Rank(_), .. })) = out.get(k) {
                 *value = self.emitter.with_extents(value, start, varying)?;
             }
         }
         Ok(values)
+    }
+}
+
+impl Kept {
+    /// A list that an iteration hands on; what it tells of the type is noted.
+    fn list_handed_on(&mut self, value: &Value, emitter: &Emitter) -> Result<Value, Fail> {
+        let Some(ty) = &self.ty else { return Ok(value.clone()) };
+        let (value, wrapped) = emitter.as_optional(value.clone(), ty);
+        let found = type_of(&value).filter(|_| matches!(value, Value::List(_)));
+        let found = found.ok_or("a carried value is a sequence or an optional, and then a tensor")?;
+        let joined = join(ty, &found);
+        // A list without items may have any type of items.
+        let joined = if self.settled { joined? } else { found };
+        *self = Kept { ty: Some(joined), settled: true, wrapped: self.wrapped || wrapped, varying: BTreeSet::new() };
+        Ok(value)
     }
 }
 
@@ -327,6 +391,10 @@ impl Emitter {
         let note = |e: &PrimExpr, passed: &mut Passed| passed.symbols.extend(free_vars(e));
         match value {
             Value::Poison(_) => {}
+            Value::List(list) => match &list.content {
+                Content::Items(items) => items.iter().try_for_each(|item| self.pass(item, passed))?,
+                Content::Value(value) => self.pass(value, passed)?,
+            },
             Value::Known(tensor) => tensor.elements.iter().for_each(|e| note(e, passed)),
             Value::Tuple(items) => items.iter().try_for_each(|item| self.pass(item, passed))?,
             Value::Leaf(Leaf::Prim(e)) => note(e, passed),
@@ -344,9 +412,18 @@ impl Emitter {
     }
 
     /// The value as the function sees it; `leaves` are those noted for it and the values after it.
-    fn inward<'l>(&mut self, value: &Value, leaves: &mut impl Iterator<Item = &'l Leaf>) -> Value {
+    fn inward<'l>(&mut self, value: &Value, leaves: &mut dyn Iterator<Item = &'l Leaf>) -> Value {
         match value {
             Value::Tuple(items) => Value::Tuple(items.iter().map(|item| self.inward(item, leaves)).collect()),
+            Value::List(list) => {
+                let content = match &list.content {
+                    Content::Items(items) => {
+                        Content::Items(items.iter().map(|item| self.inward(item, leaves)).collect())
+                    }
+                    Content::Value(value) => Content::Value(self.inward(value, leaves)),
+                };
+                Value::List(Rc::new(List { ty: list.ty.clone(), content }))
+            }
             Value::Leaf(Leaf::Var(_)) | Value::Call(_) => match leaves.next() {
                 Some(Leaf::Var(var)) => self.function.param(var.name(), var.info().clone()).into(),
                 other => other.cloned().unwrap_or(Leaf::Absent).into(),

@@ -32,6 +32,7 @@ mod fold;
 mod graph;
 mod iterate;
 mod limits;
+mod list;
 mod ops;
 mod order;
 mod places;
@@ -39,6 +40,7 @@ mod proto;
 mod read;
 mod reader;
 mod scan;
+mod sequence_map;
 mod sparse;
 mod tensor;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::graph::{Graph, Node, Value};
+use super::graph::{Graph, Node, Type, Value};
 use super::tensor::Tensor;
 
 /// The attributes that the caller of a function gives it: what references in the body mean.
@@ -128,6 +128,11 @@ impl<'a> NodeReader<'a> {
     /// A tensor.
     pub(crate) fn tensor(&self, name: &str) -> Result<Option<&'a Tensor>, String> {
         self.typed(name, "a tensor", |v| if let Value::Tensor(t) = v { Some(t) } else { None })
+    }
+
+    /// A type.
+    pub(crate) fn ty(&self, name: &str) -> Result<Option<&'a Type>, String> {
+        self.typed(name, "a type", |v| if let Value::Type(t) = v { Some(t) } else { None })
     }
 
     /// A graph.

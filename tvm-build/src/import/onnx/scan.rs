@@ -1,5 +1,7 @@
 //! `Scan` and `Loop`.
 
+use std::rc::Rc;
+
 use tvm_ir::dtype::DType;
 use tvm_ir::prim::{BinOp, PrimExpr};
 use tvm_ir::relax::Leaf;
@@ -8,6 +10,7 @@ use super::convert::{Converter, Place, Scope};
 use super::emit::{Fail, scalar};
 use super::graph::{Dim, Graph, Node, Type};
 use super::iterate::{Inside, Iterations, Outcome};
+use super::list::{List, join};
 use super::reader::NodeReader;
 use super::value::{Value, known_dims};
 
@@ -55,6 +58,8 @@ impl<'a> Converter<'a> {
             )
             .into());
         };
+        let types = body.inputs.iter().skip(2).map(|i| i.ty.as_ref());
+        let carried = carried.into_iter().zip(types).map(|(value, ty)| refined(value, ty)).collect();
         let (names, captured) = captures(body, scope);
         let stated = body.outputs.iter().skip(1).take(count).map(|o| fixed(o.ty.as_ref())).collect();
         let given = Iterations { name: "loop_body", trip_count, cond, captured, carried, stated };
@@ -250,7 +255,7 @@ impl<'a> Converter<'a> {
     }
 
     /// Diagnostics for what nothing has read.
-    fn read_all(&mut self, node: &Node, reader: &NodeReader<'_>) {
+    pub(super) fn read_all(&mut self, node: &Node, reader: &NodeReader<'_>) {
         for message in reader.unread() {
             self.refuse::<()>(node, message.into());
         }
@@ -273,8 +278,19 @@ fn scan_body<'n>(reader: &NodeReader<'n>, values: usize) -> Result<(&'n Graph, u
 }
 
 /// Names and values of what a graph uses of outside.
-fn captures(graph: &Graph, scope: &Scope) -> (Vec<String>, Vec<Value>) {
+pub(super) fn captures(graph: &Graph, scope: &Scope) -> (Vec<String>, Vec<Value>) {
     graph.captures.iter().filter_map(|name| Some((name.clone(), scope.get(name)?.clone()))).unzip()
+}
+
+/// A list of no known items with the type that the body states for it.
+fn refined(value: Value, ty: Option<&Type>) -> Value {
+    match (&value, ty) {
+        (Value::List(list), Some(ty)) if list.known().is_none_or(<[Value]>::is_empty) => match join(&list.ty, ty) {
+            Ok(_) => Value::List(Rc::new(List { ty: ty.clone(), content: list.content.clone() })),
+            Err(_) => value,
+        },
+        _ => value,
+    }
 }
 
 /// The extents that a type states.

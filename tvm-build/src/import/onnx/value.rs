@@ -13,6 +13,7 @@ use tvm_ir::span::Span;
 
 use super::data_type::DataType;
 use super::fold::{self, Known};
+use super::list::List;
 use super::tensor::Tensor;
 
 /// A value.
@@ -30,6 +31,8 @@ pub(crate) enum Value {
     /// A small tensor of integers whose elements are known expressions, at least one of them no literal (what is
     /// all literals is a constant): the stuff that shapes are made of.
     Known(Rc<ExprTensor>),
+    /// A sequence or an optional.
+    List(Rc<List>),
     /// The output of a node that could not be converted. What it would have been may be known.
     Poison(Option<StructInfo>),
 }
@@ -91,6 +94,7 @@ impl Value {
             Value::Call(call) => Some(call.info.clone()),
             Value::Tuple(items) => Some(StructInfo::Tuple(items.iter().map(Value::info).collect::<Option<_>>()?)),
             Value::Known(tensor) => Some(StructInfo::tensor_fixed(&tensor.shape, tensor.dtype)),
+            Value::List(_) => Some(StructInfo::Object),
             Value::Poison(info) => info.clone(),
         }
     }

@@ -21,6 +21,7 @@ mod resize;
 mod resize_given;
 mod sampling;
 mod select;
+mod sequence;
 mod shape;
 mod signal;
 mod slice;
@@ -66,6 +67,7 @@ static FILES: &[&[Row]] = &[
     reduce::ROWS,
     resize::ROWS,
     select::ROWS,
+    sequence::ROWS,
     shape::ROWS,
     signal::ROWS,
     slice::ROWS,
