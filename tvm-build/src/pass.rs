@@ -106,6 +106,16 @@ impl Default for Instrument<'_> {
     }
 }
 
+impl Instrument<'_> {
+    /// Runs a phase that is no pass, and notes how long it took.
+    pub fn timed<T>(&mut self, name: &'static str, phase: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = phase();
+        self.times.push((name, start.elapsed()));
+        result
+    }
+}
+
 /// Runs passes in order; stops at the first with errors. What the verifier finds after a pass is reported with the
 /// pass's name: it is the pass that is at fault then.
 pub fn run_steps(

@@ -126,6 +126,8 @@ builtins! {
     EQ "eq" (a, b) |f, a| int(f, a, "eq", |x, y| Some((x == y).into()));
     /// 1 if the first integer is smaller, else 0.
     LT "lt" (a, b) |f, a| int(f, a, "lt", |x, y| Some((x < y).into()));
+    /// `a` if the condition is not 0, else `b`.
+    SELECT "select" (condition, a, b) |f, a| { let taken = f.int(arg(a, 0))? != 0; f.get(arg(a, if taken { 1 } else { 2 })) };
 }
 
 fn arg(args: &[Operand], index: usize) -> Operand {

@@ -10,16 +10,14 @@ use crate::vm::{self, EmittedProgram, Plan};
 use crate::weights::{self, Weights};
 use crate::{passes, pipeline};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tvm_ir::check::check_module;
 use tvm_ir::diag::{Diag, Diags};
-use tvm_ir::dtype::DType;
 use tvm_ir::module::{Func, IRModule};
 use tvm_ir::name::Name;
-use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::{Body, Expr, If};
 use tvm_ir::span::Span;
 use tvm_ir::target::Target;
-use tvm_ir::tir::PrimFunc;
 use tvm_runtime::IsaLevel;
 
 /// How a module is compiled.
@@ -89,6 +87,8 @@ pub struct Artifacts {
     pub weights: Weights,
     /// C symbol of the weights.
     pub weights_symbol: String,
+    /// How long each pass and phase took, in order. No output depends on it.
+    pub times: Vec<(&'static str, Duration)>,
 }
 
 impl Artifacts {
@@ -163,19 +163,24 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
     check_name(&options.name)?;
     check_module(&module)?;
     options.externals.check(&module)?;
-    run_steps(&steps_of(CHECKING_STEPS), &mut module, first, &mut Instrument::default())?;
-    run_steps(&options.pipeline, &mut module, first, &mut Instrument::default())?;
+    let mut instrument = Instrument::default();
+    run_steps(&steps_of(CHECKING_STEPS), &mut module, first, &mut instrument)?;
+    run_steps(&options.pipeline, &mut module, first, &mut instrument)?;
     remove_unused_kernels(&mut module);
     let mut compiled = Vec::new();
-    for (module, target) in scheduled(&module, &options.targets)?.into_iter().zip(&options.targets) {
-        let kernels = lower_to_kernels(&module, target)?;
+    let scheduled = scheduled(&module, &options.targets, &mut instrument)?;
+    drop(module);
+    for (module, target) in scheduled.into_iter().zip(&options.targets) {
+        let kernels = instrument.timed("lowering", || lower_to_kernels(&module, target))?;
         compiled.push(vm::Level { module, kernels });
     }
-    let vm = vm::compile_levels(&mut compiled, &options.externals, &options.vm)?;
+    let vm = instrument.timed("memory plan and program", || {
+        vm::compile_levels(&mut compiled, &options.externals, &options.vm)
+    })?;
     let mut levels = Vec::new();
     let mut diags = Diags::new();
     for (target, compiled) in options.targets.iter().zip(compiled) {
-        match level(target, &compiled.kernels, options) {
+        match instrument.timed("code generation", || level(target, &compiled.kernels, options)) {
             Ok(level) => levels.push(level),
             Err(d) => diags.extend(d),
         }
@@ -189,6 +194,7 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
         plans: vm.plans,
         weights: vm.weights,
         weights_symbol: format!("{}weights", options.prefix),
+        times: instrument.times,
     })
 }
 
@@ -199,45 +205,22 @@ fn steps_of(names: &[&str]) -> Vec<Step> {
     names.iter().filter_map(|n| passes::lookup(n)).map(Step::new).collect()
 }
 
-/// What PrimFuncs go through for each target.
-const KERNEL_STEPS: &[&str] = &[
-    "ApplyDefaultSchedule",
-    // Sees which buffers the schedule left in main memory.
-    "LiftTIRGlobalBufferAlloc",
-];
-
-/// The module with its PrimFuncs scheduled for each target. The Relax functions call them alike: a function whose
-/// schedules leave different buffers to the caller is not scheduled.
-fn scheduled(module: &IRModule, targets: &[Target]) -> Result<Vec<IRModule>, Diags> {
-    let steps = steps_of(KERNEL_STEPS);
-    let run = |steps: &[Step], plain: &BTreeSet<Name>| -> Result<Vec<IRModule>, Diags> {
-        let all = targets.iter().map(|target| {
-            let mut module = module.clone();
-            let (schedule, rest) = steps.split_at(1.min(steps.len()));
-            let unscheduled: Vec<_> =
-                module.funcs.iter().filter(|(n, _)| plain.contains(*n)).map(|(n, f)| (n.clone(), f.clone())).collect();
-            run_steps(schedule, &mut module, target, &mut Instrument::default())?;
-            module.funcs.extend(unscheduled);
-            run_steps(rest, &mut module, target, &mut Instrument::default())?;
-            Ok(module)
-        });
-        all.collect()
-    };
-    let modules = run(&steps, &BTreeSet::new())?;
-    let unlike: BTreeSet<Name> = modules
-        .iter()
-        .skip(1)
-        .zip(&modules)
-        .flat_map(|(a, b)| a.prim_funcs().zip(b.prim_funcs()))
-        .filter(|((_, f), (_, g))| signature(f) != signature(g))
-        .map(|((name, _), _)| name.clone())
-        .collect();
-    if unlike.is_empty() { Ok(modules) } else { run(&steps, &unlike) }
-}
-
-/// Types and shapes of the buffers a function is called with.
-fn signature(f: &PrimFunc) -> Vec<(DType, &[PrimExpr])> {
-    f.buffers().map(|b| (b.dtype, b.shape.as_slice())).collect()
+/// The module with its PrimFuncs scheduled for each target. The Relax functions call them alike: what the schedules of
+/// any target leave to the caller, the functions of every target take.
+fn scheduled(module: &IRModule, targets: &[Target], instrument: &mut Instrument<'_>) -> Result<Vec<IRModule>, Diags> {
+    let schedule = [Step::new(pipeline::pass("ApplyDefaultSchedule")?)];
+    let mut levels = Vec::new();
+    for target in targets {
+        let mut level = module.clone();
+        run_steps(&schedule, &mut level, target, instrument)?;
+        levels.push(level);
+    }
+    // Sees which buffers the schedules left in main memory.
+    instrument.timed("LiftTIRGlobalBufferAlloc", || passes::relax::lift_levels(&mut levels))?;
+    if let Some(verify) = instrument.verify {
+        levels.iter().try_for_each(verify)?;
+    }
+    Ok(levels)
 }
 
 fn level(target: &Target, kernels: &[LoweredFunc], options: &Options) -> Result<Level, Diags> {

@@ -1,6 +1,7 @@
 //! A flat PrimFunc to a lowered kernel.
 
 use super::expr::{When, flat_index};
+use super::hoist::hoist_scalar_arithmetic;
 use super::names::{Identifiers, Role};
 use super::storage::{Place, Storage, plan};
 use std::collections::BTreeMap;
@@ -37,9 +38,11 @@ pub fn to_kernel(f: &PrimFunc, symbol: Name, origin: &str) -> Result<Kernel, Dia
             }
         }
     }
+    let arguments: Vec<Local> = scalars.iter().map(|p| variable(p).clone()).collect();
     pointers.extend(scalars);
     let mut body = Vec::new();
     l.stmt(&f.body, &mut body)?;
+    let body = hoist_scalar_arithmetic(body, &arguments, &mut l.ids);
     Ok(Kernel {
         name: symbol,
         origin: origin.into(),
@@ -48,6 +51,12 @@ pub fn to_kernel(f: &PrimFunc, symbol: Name, origin: &str) -> Result<Kernel, Dia
         workspace: storage.workspace,
         messages: l.messages,
     })
+}
+
+fn variable(p: &KernelParam) -> &Local {
+    match p {
+        KernelParam::Pointer { var, .. } | KernelParam::Scalar { var, .. } => var,
+    }
 }
 
 fn is_written(body: &Stmt, b: &Buffer) -> bool {

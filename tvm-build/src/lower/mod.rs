@@ -1,6 +1,7 @@
 //! From scheduled TensorIR to lowered kernels: the end of the tree world.
 
 mod expr;
+mod hoist;
 mod kernel;
 pub mod names;
 pub mod storage;

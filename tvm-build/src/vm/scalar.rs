@@ -6,7 +6,7 @@ use super::table::leak_str;
 use tvm_ir::diag::Diag;
 use tvm_ir::name::Name;
 use tvm_ir::ops::show_dims;
-use tvm_ir::prim::{BinOp, CmpOp, PrimExpr, PrimKind};
+use tvm_ir::prim::{BinOp, CmpOp, Intrinsic, PrimExpr, PrimKind};
 use tvm_ir::relax::StructInfo;
 use tvm_runtime::builtin::{self, Builtin};
 use tvm_runtime::{Constant, Operand, Param, Type};
@@ -37,6 +37,29 @@ impl Emitter<'_> {
             PrimKind::Cmp(CmpOp::Eq, a, b) => self.pair(&builtin::EQ, a, b)?,
             PrimKind::Cmp(CmpOp::Lt, a, b) => self.pair(&builtin::LT, a, b)?,
             PrimKind::Cmp(CmpOp::Gt, a, b) => self.pair(&builtin::LT, b, a)?,
+            PrimKind::Cmp(CmpOp::Ne, a, b) => {
+                let equal = self.pair(&builtin::EQ, a, b)?;
+                self.not(equal)?
+            }
+            PrimKind::Cmp(CmpOp::Ge, a, b) => {
+                let less = self.pair(&builtin::LT, a, b)?;
+                self.not(less)?
+            }
+            PrimKind::Cmp(CmpOp::Le, a, b) => {
+                let greater = self.pair(&builtin::LT, b, a)?;
+                self.not(greater)?
+            }
+            PrimKind::Not(a) => {
+                let a = self.eval(a)?;
+                self.not(a)?
+            }
+            // Of truth values, which are 0 and 1.
+            PrimKind::And(a, b) => self.pair(&builtin::MIN, a, b)?,
+            PrimKind::Or(a, b) => self.pair(&builtin::MAX, a, b)?,
+            PrimKind::Select(c, a, b) => self.select(c, a, b)?,
+            PrimKind::Call(Intrinsic::IfThenElse, args) if args.len() == 3 => {
+                self.select(&args[0], &args[1], &args[2])?
+            }
             _ => return Err(self.no_builtin(e)),
         };
         self.scope.exprs.push((e.clone(), operand));
@@ -45,7 +68,16 @@ impl Emitter<'_> {
 
     fn no_builtin(&self, e: &PrimExpr) -> Diag {
         self.fail(format!("computes {}, for which the VM has no builtin", show_dims(std::slice::from_ref(e))))
-            .help("use +, -, *, //, %, min, max, == and <")
+            .help("use +, -, *, //, %, min, max, comparisons, and, or, not and Select")
+    }
+
+    fn not(&mut self, a: Operand) -> Result<Operand, Diag> {
+        self.builtin(&builtin::EQ, vec![a, Operand::Imm(0)])
+    }
+
+    fn select(&mut self, c: &PrimExpr, a: &PrimExpr, b: &PrimExpr) -> Result<Operand, Diag> {
+        let args = vec![self.eval(c)?, self.eval(a)?, self.eval(b)?];
+        self.builtin(&builtin::SELECT, args)
     }
 
     fn pair(&mut self, f: &'static Builtin, a: &PrimExpr, b: &PrimExpr) -> Result<Operand, Diag> {

@@ -114,6 +114,9 @@ pub struct CompileArgs {
     /// Name of the module and prefix of its files; the default is the model file's
     #[arg(long)]
     pub name: Option<String>,
+    /// Say on standard error how long each pass and phase took
+    #[arg(long)]
+    pub times: bool,
 }
 
 #[derive(Args)]

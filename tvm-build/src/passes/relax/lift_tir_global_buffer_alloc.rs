@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::{Func, IRModule};
 use tvm_ir::name::Name;
-use tvm_ir::prim::{Buffer, PrimExpr, Scope, Var, substitute};
+use tvm_ir::prim::{Buffer, BufferNode, PrimExpr, Scope, Var, substitute};
 use tvm_ir::relax::{Binding, CallTir, Dims, Expr, Leaf, StructInfo, Var as RelaxVar};
 use tvm_ir::tir::{Block, Param, PrimFunc, Stmt, rewrite_stmt};
 
@@ -32,21 +32,53 @@ struct Lifted {
 }
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
-    let mut lifted: BTreeMap<Name, Lifted> = BTreeMap::new();
-    for (name, func) in &mut module.funcs {
-        let Func::Prim(f) = func else { continue };
-        let before = f.clone();
-        let buffers = lift(f);
-        if !buffers.is_empty() {
+    lift_levels(std::slice::from_mut(module))
+}
+
+/// The pass over copies of one module, whose PrimFuncs are scheduled for different targets. A function is called alike
+/// in all of them: it takes a buffer for each that it has in any copy, and buffers of the same type and shape in
+/// different copies are one.
+pub(crate) fn lift_levels(levels: &mut [IRModule]) -> Result<(), Diags> {
+    let Some(first) = levels.first() else { return Ok(()) };
+    let names: Vec<Name> = first.prim_funcs().map(|(name, _)| name.clone()).collect();
+    let mut lifted: Vec<BTreeMap<Name, Lifted>> = levels.iter().map(|_| BTreeMap::new()).collect();
+    for name in names {
+        let mut own = Vec::new();
+        for level in &mut *levels {
+            let Some(Func::Prim(f)) = level.funcs.get_mut(&name) else {
+                own.push(Vec::new());
+                continue;
+            };
+            own.push(take(f));
+        }
+        let slots = slots(&own);
+        if slots.is_empty() {
+            continue;
+        }
+        for ((level, own), lifted) in levels.iter_mut().zip(own).zip(&mut lifted) {
+            let Some(Func::Prim(f)) = level.funcs.get_mut(&name) else { continue };
+            let before = f.clone();
+            let buffers = fill(&slots, own);
+            let at = f.params.iter().rposition(|p| matches!(p, Param::Buffer(_))).map_or(0, |i| i + 1);
+            f.params.splice(at..at, buffers.iter().cloned().map(Param::Buffer));
             let given = |v: &Var| buffers.iter().flat_map(|b| &b.shape).any(|d| d.as_var() == Some(v));
             let scalars = scalars(f).iter().map(|v| !given(v)).collect();
             f.params.retain(|p| !matches!(p, Param::Scalar(v) if given(v)));
             lifted.insert(name.clone(), Lifted { buffers, before, scalars });
         }
     }
-    if lifted.is_empty() {
-        return Ok(());
+    let mut diags = Diags::new();
+    for (level, lifted) in levels.iter_mut().zip(&lifted) {
+        if !lifted.is_empty() {
+            if let Err(e) = rewrite_calls(level, lifted) {
+                diags.extend(e);
+            }
+        }
     }
+    diags.into_result(())
+}
+
+fn rewrite_calls(module: &mut IRModule, lifted: &BTreeMap<Name, Lifted>) -> Result<(), Diags> {
     map_functions(module, |_, _, f| {
         rewrite::rewrite_function(f, &mut |b, _| match &b.value {
             Expr::CallTir(c) => match lifted.get(&c.func.0) {
@@ -58,9 +90,48 @@ fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
     })
 }
 
-/// Takes the allocations of symbolic size out of a function's blocks and adds them to its parameters, behind the
-/// other buffers.
-fn lift(f: &mut PrimFunc) -> Vec<Buffer> {
+/// One buffer for each that some level has: those of a level are distinct, those of different levels are the same when
+/// their types and shapes are.
+fn slots(own: &[Vec<Buffer>]) -> Vec<Buffer> {
+    let mut slots: Vec<Buffer> = Vec::new();
+    for level in own {
+        let mut free: Vec<bool> = vec![true; slots.len()];
+        for b in level {
+            match slots.iter().zip(&free).position(|(s, free)| *free && alike(s, b)) {
+                Some(at) => free[at] = false,
+                None => {
+                    slots.push(b.clone());
+                    free.push(false);
+                }
+            }
+        }
+    }
+    slots
+}
+
+/// For each slot the level's own buffer, or one that the level does not use.
+fn fill(slots: &[Buffer], mut own: Vec<Buffer>) -> Vec<Buffer> {
+    let mut fill = |slot: &Buffer| match own.iter().position(|b| alike(slot, b)) {
+        Some(at) => own.remove(at),
+        None => Buffer::from_node(BufferNode {
+            name: slot.name.clone(),
+            dtype: slot.dtype,
+            shape: slot.shape.clone(),
+            strides: slot.strides.clone(),
+            elem_offset: slot.elem_offset.clone(),
+            scope: slot.scope.clone(),
+            span: slot.span,
+        }),
+    };
+    slots.iter().map(&mut fill).collect()
+}
+
+fn alike(a: &Buffer, b: &Buffer) -> bool {
+    a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides && a.elem_offset == b.elem_offset
+}
+
+/// Takes the allocations of symbolic size out of a function's blocks.
+fn take(f: &mut PrimFunc) -> Vec<Buffer> {
     let symbolic = |b: &Buffer| b.scope == Scope::Global && b.shape.iter().any(|d| d.as_int().is_none());
     // Sizes of variables that the function binds itself, as loop variables, are not the caller's to know.
     let known: Vec<Var> = symbolic_vars(f).into_iter().map(|s| s.var).chain(scalars(f)).collect();
@@ -76,10 +147,6 @@ fn lift(f: &mut PrimFunc) -> Vec<Buffer> {
         other => other,
     });
     f.body = body;
-    let at = f.params.iter().rposition(|p| matches!(p, Param::Buffer(_))).map_or(0, |i| i + 1);
-    for (i, b) in buffers.iter().enumerate() {
-        f.params.insert(at + i, Param::Buffer(b.clone()));
-    }
     buffers
 }
 

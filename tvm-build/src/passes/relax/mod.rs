@@ -22,6 +22,7 @@ mod to_non_dataflow;
 
 pub use bind_params::bind_params;
 pub use bind_symbolic_vars::{bind_symbolic_vars, symbolic_vars, unknown_symbol};
+pub(crate) use lift_tir_global_buffer_alloc::lift_levels;
 
 use crate::pass::Pass;
 

@@ -1,7 +1,7 @@
 //! Extents as Rust expressions of type `i64`.
 
 use std::collections::BTreeMap;
-use tvm_ir::prim::{BinOp, PrimExpr, PrimKind, Var};
+use tvm_ir::prim::{BinOp, CmpOp, PrimExpr, PrimKind, Var};
 
 /// The expression over the Rust expressions of its variables; arithmetic saturates, what is too large is refused by the
 /// call. `None` for what has no such form.
@@ -30,6 +30,32 @@ pub(super) fn extent(e: &PrimExpr, vars: &BTreeMap<Var, String>) -> Option<Strin
                 _ => return None,
             })
         }
+        PrimKind::Select(c, a, b) => {
+            Some(format!("if {} {{ {} }} else {{ {} }}", condition(c, vars)?, extent(a, vars)?, extent(b, vars)?))
+                .map(|text| format!("({text})"))
+        }
+        _ => None,
+    }
+}
+
+/// A condition on extents as a Rust expression of type `bool`.
+fn condition(e: &PrimExpr, vars: &BTreeMap<Var, String>) -> Option<String> {
+    let pair = |op: &str, x: String, y: String| Some(format!("({x} {op} {y})"));
+    match e.kind() {
+        PrimKind::Cmp(op, a, b) => {
+            let op = match op {
+                CmpOp::Eq => "==",
+                CmpOp::Ne => "!=",
+                CmpOp::Lt => "<",
+                CmpOp::Le => "<=",
+                CmpOp::Gt => ">",
+                CmpOp::Ge => ">=",
+            };
+            pair(op, extent(a, vars)?, extent(b, vars)?)
+        }
+        PrimKind::And(a, b) => pair("&&", condition(a, vars)?, condition(b, vars)?),
+        PrimKind::Or(a, b) => pair("||", condition(a, vars)?, condition(b, vars)?),
+        PrimKind::Not(a) => Some(format!("!{}", condition(a, vars)?)),
         _ => None,
     }
 }

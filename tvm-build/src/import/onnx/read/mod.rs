@@ -349,9 +349,10 @@ fn read_type(proto: TypeProto) -> Result<Option<Type>, String> {
     })
 }
 
+/// An extent; exporters write one that may vary as a name, as nothing or as −1.
 fn read_dim(proto: DimensionProto) -> Result<Dim, String> {
     match proto.value {
-        None => Ok(Dim::Unknown),
+        None | Some(DimensionValue::DimValue(-1)) => Ok(Dim::Unknown),
         Some(DimensionValue::DimParam(name)) if name.is_empty() => Ok(Dim::Unknown),
         Some(DimensionValue::DimParam(name)) => Ok(Dim::Named(name)),
         Some(DimensionValue::DimValue(value)) => u64::try_from(value)

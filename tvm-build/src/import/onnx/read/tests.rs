@@ -140,7 +140,7 @@ fn checks_initializers_and_types_all_at_once() {
         data_type,
         ..Default::default()
     };
-    let dim = DimensionProto { value: Some(DimensionValue::DimValue(-1)) };
+    let dim = DimensionProto { value: Some(DimensionValue::DimValue(-2)) };
     let shape = TensorShapeProto { dim: vec![dim] };
     let ty = TypeProto { value: Some(TypeValue::Tensor(TensorTypeProto { elem_type: 1, shape: Some(shape) })) };
     let graph = GraphProto {
@@ -155,7 +155,7 @@ fn checks_initializers_and_types_all_at_once() {
             "graph/initializer 'w': dimension -3 of shape [2, -3] is negative",
             "graph/initializer 'v': element type 9999 is unknown",
             "graph/initializer 'u': shape [2] of float32 needs 8 bytes, and 0 are given",
-            "graph/input 'x': dimension -1 is negative; an extent that may vary is written as a name",
+            "graph/input 'x': dimension -2 is negative; an extent that may vary is written as a name",
         ]
     );
 }

@@ -7,8 +7,9 @@ use super::super::Plan;
 use super::super::nest::{Nest, Step};
 use super::epilogue::epilogue_of;
 use crate::schedule::{BlockRV, LoopRV, Schedule, Tail};
+use std::collections::BTreeSet;
 use tvm_ir::diag::Diag;
-use tvm_ir::prim::{PrimExpr, Scope};
+use tvm_ir::prim::{PrimExpr, PrimKind, Scope, free_vars, visit};
 use tvm_ir::target::Target;
 use tvm_ir::tir::{IterKind, Stmt};
 
@@ -225,18 +226,28 @@ fn mark(sch: &mut Schedule, loops: &[LoopRV], vector: bool) -> Result<(), Diag> 
     Ok(())
 }
 
-/// Vectors along the last index of the epilogue's store; the loops over the tile's rows written out.
+/// Vectors along the last index of the epilogue's store; the loops over the tile's rows written out, so that
+/// accumulators are at known places. Other loops, over what one element of the tile is used for many times, stay.
 fn mark_epilogue(sch: &mut Schedule, epilogue: &BlockRV, loops: &[LoopRV], plan: &Plan) -> Result<(), Diag> {
+    let accumulators = sch.block(&plan.block)?.writes.first().map(|w| w.buffer.clone());
     let b = sch.block(epilogue)?;
     let Stmt::Store(store) = &b.body else { return Ok(()) };
     let last = store.indices.last().and_then(PrimExpr::as_var).cloned();
     let along = b.iters.iter().position(|i| Some(&i.var) == last.as_ref());
+    let mut rows = BTreeSet::new();
+    visit(&store.value, &mut |e| match e.kind() {
+        PrimKind::Load(buffer, indices) if Some(buffer) == accumulators.as_ref() => {
+            rows.extend(indices.iter().flat_map(free_vars));
+        }
+        _ => {}
+    });
+    let of_rows: Vec<bool> = b.iters.iter().map(|i| rows.contains(&i.var)).collect();
     let limit = plan.tile.iter().map(|(_, n)| *n).max().unwrap_or(1);
     for (k, l) in loops.iter().enumerate() {
         let bound = sch.analyzer().bounds(&sch.get_loop(l)?.extent).max;
         if along == Some(k) && (plan.vector.is_some() || bound > limit) {
             sch.vectorize(l)?;
-        } else if bound <= limit {
+        } else if bound <= limit && of_rows.get(k) == Some(&true) {
             sch.unroll(l)?;
         }
     }
