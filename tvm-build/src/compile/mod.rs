@@ -174,9 +174,8 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
         let kernels = instrument.timed("lowering", || lower_to_kernels(&module, target))?;
         compiled.push(vm::Level { module, kernels });
     }
-    let vm = instrument.timed("memory plan and program", || {
-        vm::compile_levels(&mut compiled, &options.externals, &options.vm)
-    })?;
+    let vm = instrument
+        .timed("memory plan and program", || vm::compile_levels(&mut compiled, &options.externals, &options.vm))?;
     let mut levels = Vec::new();
     let mut diags = Diags::new();
     for (target, compiled) in options.targets.iter().zip(compiled) {

@@ -24,12 +24,17 @@ fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
         if is_primitive(f) {
             return Ok(f.clone());
         }
-        let uses = Uses::of(f);
+        let mut uses = Uses::of(f);
         rewrite::rewrite_function(f, &mut |b, _| match &b.value {
             Expr::TupleGetItem(Leaf::Var(norm), 0) => match uses.match_norm(norm) {
                 Some(m) => m.rewrite(&b),
                 None => Ok(rewrite::Step::keep(b)),
             },
+            Expr::Call(c) => {
+                // Its arguments may be what took the place of an earlier norm.
+                uses.calls.insert(b.var.clone(), c.clone());
+                Ok(rewrite::Step::keep(b))
+            }
             _ => Ok(rewrite::Step::keep(b)),
         })
     })

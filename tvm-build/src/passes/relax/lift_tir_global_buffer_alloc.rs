@@ -224,3 +224,42 @@ fn values(c: &CallTir, f: &PrimFunc, b: &Binding) -> Result<BTreeMap<Var, PrimEx
     }
     Ok(values)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tvm_ir::dtype::DType;
+    use tvm_ir::span::Span;
+
+    fn buffer(name: &str, shape: PrimExpr) -> Buffer {
+        Buffer::from_node(BufferNode {
+            name: name.into(),
+            dtype: DType::F32,
+            shape: vec![shape],
+            strides: Vec::new(),
+            elem_offset: None,
+            scope: Scope::Global,
+            span: Span::NONE,
+        })
+    }
+
+    /// A function that has other buffers on each target takes one for each that any has.
+    #[test]
+    fn levels_are_called_alike() {
+        let n = Var::new("n", DType::I64);
+        let (small, large) = (n.expr(), &n.expr() * PrimExpr::i64(2));
+        let own = [
+            vec![buffer("a", small.clone()), buffer("b", large.clone())],
+            vec![buffer("c", large.clone())],
+            vec![buffer("d", small.clone()), buffer("e", small.clone())],
+        ];
+        let slots = slots(&own);
+        let shapes: Vec<&[PrimExpr]> = slots.iter().map(|b| b.shape.as_slice()).collect();
+        assert_eq!(shapes, [std::slice::from_ref(&small), std::slice::from_ref(&large), std::slice::from_ref(&small)]);
+        for level in own {
+            let filled = fill(&slots, level.clone());
+            assert!(filled.iter().zip(&slots).all(|(b, slot)| alike(b, slot)));
+            assert!(level.iter().all(|b| filled.iter().filter(|f| *f == b).count() == 1));
+        }
+    }
+}

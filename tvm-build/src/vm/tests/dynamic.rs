@@ -102,6 +102,39 @@ fn extents_are_compared() {
     assert_eq!(e, Error::WrongSymbol { argument: "out", axis: 0, symbol: "n * 2", bound: 6, found: 5 });
 }
 
+/// Every comparison, and, or, not and a choice, in an extent.
+#[test]
+fn extents_may_be_chosen() {
+    for (condition, holds) in [
+        ("n < 4", [true, false, false]),
+        ("n <= 4", [true, true, false]),
+        ("n > 4", [false, false, true]),
+        ("n >= 4", [false, true, true]),
+        ("n == 4", [false, true, false]),
+        ("n != 4", [true, false, true]),
+        ("T.And(n > 3, n < 5)", [false, true, false]),
+        ("T.Or(n < 4, n > 4)", [true, false, true]),
+        ("T.Not(n == 4)", [true, false, true]),
+    ] {
+        let extent = format!("T.Select({condition}, n * 2, n)");
+        let text = format!(
+            r#"
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("{extent}",), "float32")) -> R.Tensor(("{extent}",), "float32"):
+        n = T.int64()
+        cls = Module
+        z = R.call_tir(cls.double, (y,), out_sinfo=R.Tensor(({extent},), "float32"))
+        return z
+"#
+        );
+        for (n, holds) in [3usize, 4, 5].into_iter().zip(holds) {
+            let y: Vec<f32> = (0..if holds { 2 * n } else { n }).map(|i| i as f32).collect();
+            let expected: Vec<f32> = y.iter().map(|v| 2.0 * v).collect();
+            assert_eq!(results(&text, &[&vec![1.0; n], &y], &[y.len() as i64])[0], expected, "{condition}, {n}");
+        }
+    }
+}
+
 const CAST: &str = r#"
     @R.function
     def main(x: R.Tensor(ndim=1, dtype="float32"), y: R.Tensor(("k",), "float32")) -> R.Tensor(("k",), "float32"):

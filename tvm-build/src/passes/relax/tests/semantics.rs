@@ -186,6 +186,34 @@ fn batch_norm_folds_into_the_convolution() {
     }
 }
 
+/// The second convolution reads what took the place of the first norm.
+#[test]
+fn norms_without_activations_between() {
+    let r = &mut Random::new(11);
+    let mut f = FnBuilder::new();
+    let mut y = f.param("x", f32(&[1, 2, 5, 5]));
+    for channels in [2, 3] {
+        y = f.call("nn.conv2d", vec![y, r.constant(&[3, channels, 1, 1])], &[]).unwrap();
+        let deviation = r.constant(&[3]);
+        let var = f.call("multiply", vec![deviation.clone(), deviation], &[]).unwrap();
+        let args = vec![y, r.constant(&[3]), r.constant(&[3]), r.constant(&[3]), var];
+        let attrs: &[(&str, AttrValue)] = &[("axis", 1.into()), ("training", false.into()), ("epsilon", 0.5.into())];
+        let t = f.call("nn.batch_norm", args, attrs).unwrap();
+        y = f.bindings().tuple_get(&t, 0).unwrap();
+    }
+    let before = module(f, y);
+    let args = inputs(&before, 1);
+    let want = results(&before, &args)[0].to_f32();
+    let mut m = before.clone();
+    run(&mut m, "FoldConstant,FoldBatchnormToConv2D,DeadCodeElimination,FoldConstant");
+    for (a, b) in results(&m, &args)[0].to_f32().iter().zip(&want) {
+        assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "{a} {b}");
+    }
+    let calls = super::calls(super::main_of(&m));
+    let ops: Vec<&str> = calls.iter().filter_map(|c| c.split("R.").nth(1)?.split('[').next()).collect();
+    assert_eq!(ops, ["nn.conv2d", "add", "nn.conv2d", "add"], "{calls:?}");
+}
+
 #[test]
 fn a_norm_of_the_batch_is_left_alone() {
     let mut f = FnBuilder::new();
