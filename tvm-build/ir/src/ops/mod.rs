@@ -24,6 +24,7 @@ mod image;
 mod join;
 mod legalize;
 mod linalg;
+mod linear_attention;
 mod list;
 mod matmul;
 mod memory;
@@ -91,6 +92,7 @@ static FILES: &[&[OpDef]] = &[
     image::OPS,
     join::OPS,
     linalg::OPS,
+    linear_attention::OPS,
     list::OPS,
     matmul::OPS,
     memory::OPS,

@@ -23,6 +23,10 @@ pub(super) fn samples(add: &mut Add<'_>) {
     add("stft", vec![x(&[2, 11, 2]), Leaf::Absent, prim(5), prim(2)], &[("onesided", false.into())], &[2, 4, 5, 2], F);
     add("linalg.det", vec![x(&[2, 3, 3])], &[], &[2], F);
     add("linalg.det", vec![of("x", &[4, 4], DType::F64)], &[], &[], DType::F64);
+    let heads = |q: i64| vec![of("q", &[1, 5, q, 3], F), of("k", &[1, 5, 2, 3], F), of("v", &[1, 5, 2, 4], F)];
+    add("nn.linear_attention", heads(2), &[], &[1, 5, 2, 4], F);
+    let gates = [of("p", &[1, 2, 3, 4], F), of("d", &[1, 5, 2, 1], F), of("b", &[1, 5, 1], F)];
+    add("nn.linear_attention", heads(4).into_iter().chain(gates).collect(), &[("scale", 0.5.into())], &[1, 5, 4, 4], F);
     let i = |name: &str, dims: &[i64]| of(name, dims, DType::I64);
     add("ngram_count", vec![i("x", &[2, 6]), i("g", &[3, 1])], &[("max_skip", 2.into())], &[2, 3], F);
     let deformable = [
@@ -46,6 +50,35 @@ pub(super) fn samples(add: &mut Add<'_>) {
         let attrs = [("pooled_size", ints(&[2, 3])), ("spatial_scale", 0.5.into()), ("mode", mode.into())];
         add("vision.roi_align", vec![x(&[1, 3, 5, 6]), of("r", &[0, 5], F)], &attrs, &[0, 3, 2, 3], F);
     }
+}
+
+#[test]
+fn attention_to_a_state() {
+    let mut random = Random::new(75);
+    let (q, k, v) = (random.array(&[1, 4, 4, 3], F), random.array(&[1, 4, 2, 3], F), random.array(&[1, 4, 2, 2], F));
+    let past = random.array(&[1, 2, 3, 2], F);
+    let decay = Array::new(&[1, 4, 2, 3], |i| -0.1 * (i[1] + i[3]) as f64);
+    let beta = Array::new(&[1, 4, 1], |i| 0.25 * (i[1] + 1) as f64);
+    let inputs = [q, k, v, past, decay, beta];
+    let args = inputs.iter().map(|a| of("t", &a.shape, F)).collect();
+    let c = call("nn.linear_attention", args, &[("scale", 0.5.into())]);
+    let [q, k, v, past, decay, beta] = &inputs;
+    check(&c, &inputs, &[1, 4, 4, 2], 1e-4, |i| {
+        let (head, m) = (i[2] / 2, i[3]);
+        let mut state: Vec<f64> = (0..3).map(|d| past.at(&[0, head, d, m])).collect();
+        for t in 0..=i[1] {
+            let key = |d: usize| k.at(&[0, t, head, d as i64]);
+            for (d, s) in state.iter_mut().enumerate() {
+                *s *= decay.at(&[0, t, head, d as i64]).exp();
+            }
+            let recalled: f64 = state.iter().enumerate().map(|(d, s)| s * key(d)).sum();
+            let own = beta.at(&[0, t, 0]) * (v.at(&[0, t, head, m]) - recalled);
+            for (d, s) in state.iter_mut().enumerate() {
+                *s += key(d) * own;
+            }
+        }
+        state.iter().enumerate().map(|(d, s)| 0.5 * s * q.at(&[0, i[1], i[2], d as i64])).sum()
+    });
 }
 
 fn array(shape: &[i64], data: &[f64]) -> Array {

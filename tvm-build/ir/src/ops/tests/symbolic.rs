@@ -114,6 +114,7 @@ fn symbolic_shapes_compute_the_same() {
         "nn.conv1d_transpose",
         "nn.conv2d_transpose",
         "nn.conv3d_transpose",
+        "nn.linear_attention",
         "split",
         "stft",
         "vision.all_class_non_max_suppression",

@@ -18,6 +18,7 @@ const RELATED: &[&str] = &[
     "nn.conv2d",
     "nn.deformable_conv2d",
     "nn.gru",
+    "nn.linear_attention",
     "nn.lstm",
     "nn.pad",
     "split",

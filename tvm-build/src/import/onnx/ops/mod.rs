@@ -9,6 +9,7 @@ mod dropout;
 mod einsum;
 mod index;
 mod ints;
+mod linear_attention;
 mod loss;
 mod matmul;
 mod microsoft;
@@ -58,6 +59,7 @@ static FILES: &[&[Row]] = &[
     dropout::ROWS,
     einsum::ROWS,
     index::ROWS,
+    linear_attention::ROWS,
     loss::ROWS,
     matmul::ROWS,
     norm::ROWS,

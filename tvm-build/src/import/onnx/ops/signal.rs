@@ -7,6 +7,7 @@ use tvm_ir::relax::Leaf;
 
 use super::Row;
 use super::create::element_type;
+use super::slice::tuple;
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
@@ -18,6 +19,7 @@ pub(super) static ROWS: &[Row] = &[
     ("DFT", 20, dft),
     ("HammingWindow", 17, |cx| window(cx, [25.0 / 46.0, 21.0 / 46.0, 0.0])),
     ("HannWindow", 17, |cx| window(cx, [0.5, 0.5, 0.0])),
+    ("MelWeightMatrix", 17, mel_weight_matrix),
     ("STFT", 17, stft),
 ];
 
@@ -160,4 +162,106 @@ fn window(cx: &mut OpCx<'_>, [a0, a1, a2]: [f64; 3]) -> Outputs {
         out = cx.apply("add", &[&out, &wave])?;
     }
     Ok(vec![if to == wide { out } else { cast(cx, out, to)? }])
+}
+
+/// Arithmetic in double precision.
+struct Wide<'a, 'b>(&'a mut OpCx<'b>);
+
+impl Wide<'_, '_> {
+    fn number(&self, v: f64) -> Result<Value, Fail> {
+        self.0.scalar(v, DType::F64)
+    }
+
+    /// A tensor of one number of any type, as one of rank 0.
+    fn one(&mut self, v: &Value) -> Result<Value, Fail> {
+        let v = self.0.reshape(v, Vec::new())?;
+        self.cast(v, DType::F64)
+    }
+
+    fn cast(&mut self, v: Value, to: DType) -> Result<Value, Fail> {
+        self.0.call("astype", vec![v], vec![("dtype", AttrValue::DType(to))])
+    }
+
+    fn op(&mut self, op: &str, a: &Value, b: &Value) -> Result<Value, Fail> {
+        self.0.apply(op, &[a, b])
+    }
+
+    fn with(&mut self, op: &str, a: &Value, b: f64) -> Result<Value, Fail> {
+        let b = self.number(b)?;
+        self.op(op, a, &b)
+    }
+
+    /// A frequency in mels.
+    fn mels(&mut self, hertz: &Value) -> Result<Value, Fail> {
+        let part = self.with("divide", hertz, 700.0)?;
+        let part = self.with("add", &part, 1.0)?;
+        let log = self.0.apply("log", &[&part])?;
+        self.with("multiply", &log, 2595.0 / std::f64::consts::LN_10)
+    }
+
+    /// The bin of each of so many bands and two more: their edges, at equal distances in mels.
+    fn bins(&mut self, bands: &PrimExpr, [length, rate, low, high]: &[Value; 4]) -> Result<Value, Fail> {
+        let (length, rate) = (self.one(length)?, self.one(rate)?);
+        let (low, high) = (self.one(low)?, self.one(high)?);
+        let (low, high) = (self.mels(&low)?, self.mels(&high)?);
+        let count = PrimExpr::binary(BinOp::Add, bands.clone(), PrimExpr::i64(2));
+        let places = self.0.call("arange", vec![prim(count.clone())], vec![])?;
+        let count = self.0.emitter.materialize(&[count], true)?;
+        let (places, count) = (self.cast(places, DType::F64)?, self.cast(count, DType::F64)?);
+        let range = self.op("subtract", &high, &low)?;
+        let step = self.op("divide", &range, &count)?;
+        let mels = self.op("multiply", &places, &step)?;
+        let mels = self.op("add", &mels, &low)?;
+        let power = self.with("multiply", &mels, std::f64::consts::LN_10 / 2595.0)?;
+        let power = self.0.apply("exp", &[&power])?;
+        let hertz = self.with("subtract", &power, 1.0)?;
+        let hertz = self.with("multiply", &hertz, 700.0)?;
+        let more = self.with("add", &length, 1.0)?;
+        let bins = self.op("multiply", &more, &hertz)?;
+        let bins = self.op("divide", &bins, &rate)?;
+        self.0.apply("floor", &[&bins])
+    }
+}
+
+/// For each band a triangle over the bins from its lower to its upper edge, 1 in the middle.
+fn mel_weight_matrix(cx: &mut OpCx<'_>) -> Outputs {
+    let bands = cx.input(0, "num_mel_bins")?;
+    let rest = [
+        cx.input(1, "dft_length")?,
+        cx.input(2, "sample_rate")?,
+        cx.input(3, "lower_edge_hertz")?,
+        cx.input(4, "upper_edge_hertz")?,
+    ];
+    let to = element_type(cx.node.int_or("output_datatype", 1)?)?;
+    let (bands, length) = (count(cx, &bands, "num_mel_bins")?, count(cx, &rest[0], "dft_length")?);
+    let half = PrimExpr::binary(BinOp::FloorDiv, length, PrimExpr::i64(2));
+    let rows = PrimExpr::binary(BinOp::Add, half, PrimExpr::i64(1));
+    let mut wide = Wide(cx);
+    let bins = wide.bins(&bands, &rest)?;
+    let mut edge = |first: i64| {
+        let last = PrimExpr::binary(BinOp::Add, bands.clone(), PrimExpr::i64(first));
+        let args =
+            vec![bins.clone(), tuple(vec![PrimExpr::i64(0)]), tuple(vec![PrimExpr::i64(first)]), tuple(vec![last])];
+        wide.0.call("strided_slice", args, vec![("assume_inbound", true.into())])
+    };
+    let (low, middle, high) = (edge(0)?, edge(1)?, edge(2)?);
+    let here = wide.0.call("arange", vec![prim(rows.clone())], vec![])?;
+    let here = wide.cast(here, DType::F64)?;
+    let here = wide.0.reshape(&here, vec![rows, PrimExpr::i64(1)])?;
+    let (zero, one) = (wide.number(0.0)?, wide.number(1.0)?);
+    let (up, down) = (wide.op("subtract", &middle, &low)?, wide.op("subtract", &high, &middle)?);
+    // Rising; a band that begins in its middle is 1 there alone.
+    let (from_low, to_middle) = (wide.op("subtract", &here, &low)?, wide.op("less_equal", &here, &middle)?);
+    let begun = wide.op("greater_equal", &from_low, &zero)?;
+    let rises = wide.op("logical_and", &begun, &to_middle)?;
+    let flat = wide.op("equal", &up, &zero)?;
+    let slope = wide.op("divide", &from_low, &up)?;
+    let rising = wide.0.apply("where", &[&flat, &one, &slope])?;
+    let rising = wide.0.apply("where", &[&rises, &rising, &zero])?;
+    let (after, left) = (wide.op("greater_equal", &here, &middle)?, wide.op("subtract", &high, &here)?);
+    let before = wide.op("greater", &left, &zero)?;
+    let falls = wide.op("logical_and", &after, &before)?;
+    let falling = wide.op("divide", &left, &down)?;
+    let out = wide.0.apply("where", &[&falls, &falling, &rising])?;
+    Ok(vec![wide.cast(out, to)?])
 }
