@@ -5,6 +5,7 @@ mod dynamic;
 mod entry;
 mod half;
 mod narrow;
+mod overflow;
 mod text;
 
 use crate::*;

@@ -285,4 +285,6 @@ fn remove_unused_kernels(module: &mut IRModule) {
 }
 
 #[cfg(test)]
+mod data_tests;
+#[cfg(test)]
 mod tests;

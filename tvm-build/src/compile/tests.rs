@@ -21,7 +21,7 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-fn session(artifacts: &Artifacts) -> Session {
+pub(super) fn session(artifacts: &Artifacts) -> Session {
     let toolchain = Toolchain::for_host(scratch(&artifacts.name));
     let units = artifacts.write(&toolchain).unwrap();
     let library = toolchain.shared_library(&artifacts.name, &units).unwrap();
