@@ -3,6 +3,7 @@
 fn main() {
     tvm_build::Build::new()
         .ndarray()
+        .tvmscript("found", "modules/found.tvm")
         .tvmscript("rows", "modules/rows.tvm")
         .tvmscript("pair", "modules/pair.tvm")
         .compile();

@@ -2,6 +2,7 @@
 
 use tvm_runtime::{Arena, Error, F16};
 
+tvm_runtime::include_module!(found);
 tvm_runtime::include_module!(rows);
 tvm_runtime::include_module!(pair);
 
@@ -67,5 +68,33 @@ fn ndarray_views_in_and_arrays_out() -> Result<(), Error> {
     // A view that is not contiguous is refused, not misread.
     let wide = ndarray::Array2::<f32>::zeros((3, 16));
     assert!(net.main_nd(wide.slice(ndarray::s![.., ..;2]), w.view()).is_err());
+    Ok(())
+}
+
+#[test]
+fn tensors_in_the_modules_memory() -> Result<(), Error> {
+    let mut net = found::Module::new();
+    for n in [0, 1, 5, 2] {
+        let x: Vec<f32> = (0..4 * n).map(|i| (i % 3) as f32).collect();
+        let hits: Vec<usize> = (0..4 * n).filter(|i| x[*i] != 0.0).collect();
+        let (at, twice) = net.main(&x, n)?;
+        assert_eq!(at.shape(), [2, hits.len()]);
+        let (rows, columns) = at.data().split_at(hits.len());
+        assert!(hits.iter().zip(rows.iter().zip(columns)).all(|(h, (r, c))| *h as i64 == r * 4 + c));
+        assert!(twice.iter().zip(&x).all(|(a, b)| *a == 2.0 * b));
+        let array = ndarray::Array2::from_shape_vec((n, 4), x).map_err(|_| Error::BadShape { argument: "x" })?;
+        let (at, twice) = net.main_nd(array.view())?;
+        assert_eq!((at.shape(), twice.shape()), (&[2, hits.len()][..], &[n, 4][..]));
+        assert!(hits.iter().enumerate().all(|(k, h)| at[[0, k]] * 4 + at[[1, k]] == *h as i64));
+        // What has no bound comes from the heap; what is more than there is, is an error.
+        let (head, all) = (net.first(&[3.0, 4.0, 5.0], &[2], 3)?.data().to_vec(), net.first(&[3.0], &[1], 1)?.shape());
+        assert_eq!((head, all), (vec![3.0, 4.0], [1]));
+    }
+    // Bounded shapes need no heap.
+    let mut arena = Arena::<{ found::ARENA_BYTES }>::new();
+    let mut net = found::Module::with_arena(&mut arena);
+    let (kinds, counts) = net.kinds(&[5, -1, 5, 5, 7, -1])?;
+    assert_eq!((kinds.data(), counts.data()), (&[-1, 5, 7][..], &[2i64, 3, 1][..]));
+    assert_eq!(net.state().overflow_bytes(), 0);
     Ok(())
 }

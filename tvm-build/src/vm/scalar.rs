@@ -60,7 +60,11 @@ impl Emitter<'_> {
             PrimKind::Call(Intrinsic::IfThenElse, args) if args.len() == 3 => {
                 self.select(&args[0], &args[1], &args[2])?
             }
-            _ => return Err(self.no_builtin(e)),
+            // What is known of the variables may leave something simpler: extents are never negative.
+            _ => match self.analyzer.simplify(e) {
+                simple if simple != *e => self.eval(&simple)?,
+                _ => return Err(self.no_builtin(e)),
+            },
         };
         self.scope.exprs.push((e.clone(), operand));
         Ok(operand)

@@ -190,3 +190,27 @@ fn shapes_become_tensors_and_bounds_hold() {
     assert_eq!(call(5), Ok(([5, 2], [0xCBCB_CBCB; 2])));
     assert_eq!(call(6), Err(Error::AboveBound { symbol: "n", most: 5, found: 6 }));
 }
+
+#[test]
+fn extents_are_not_negative() {
+    static FUNCTIONS: [Function; 1] = [function(
+        "main",
+        &[Param { name: "s", ty: Type::Any }],
+        &[],
+        &[
+            builtin(1, &TENSOR_TO_SHAPE, &[Imm(0), R(0)]),
+            builtin(VOID, &MATCH_CAST, &[R(1), Const(0)]),
+            Instr::Ret(R(3)),
+        ],
+    )];
+    static PROGRAM: Program = program(
+        &FUNCTIONS,
+        &[Constant::Param(Param { name: "t", ty: Type::Shape(Some(&[Dim::Bind(2, "n"), Dim::Bind(3, "m")])) })],
+    );
+    let mut arena = Arena::<0>::new();
+    // SAFETY: the program obeys the rules.
+    let mut state = unsafe { State::new(&PROGRAM, &[], &mut arena) };
+    let mut call = |s: [i64; 2]| state.call(0, &[Arg::input(&s, &[2])], &mut Room::new());
+    assert_eq!(call([3, 0]), Ok(Value::Int(0)));
+    assert_eq!(call([3, -1]), Err(Error::BadShape { argument: "t" }));
+}
