@@ -211,6 +211,9 @@ impl<'a> Converter<'a> {
                 _ => {}
             }
         }
+        if custom.is_none() && node.op.domain == "ai.onnx.preview" && node.op.op_type == "FlexAttention" {
+            return self.flex_attention(node, scope, place);
+        }
         let seen = describe(&values);
         // Files of the first versions of the format do not say which operators they use.
         let unstated = (self.model.ir_version < 3 && self.model.opsets.is_empty()).then_some(1);

@@ -28,6 +28,7 @@ mod dims;
 mod emit;
 mod extents;
 mod external;
+mod flex;
 mod fold;
 mod graph;
 mod iterate;

@@ -174,7 +174,7 @@ fn product(cx: &mut OpCx<'_>, a: Value, b: Value, dtype: DType) -> Result<Value,
 }
 
 /// The factor of the scores: what the node says, or one over the root of the size of a head.
-pub(super) fn head_scale(scale: Option<f32>, size: Option<i64>) -> Result<f64, Fail> {
+pub(in super::super) fn head_scale(scale: Option<f32>, size: Option<i64>) -> Result<f64, Fail> {
     match (scale, size) {
         (Some(scale), _) => Ok(f64::from(scale)),
         (None, Some(size)) if size > 0 => Ok(1.0 / (size as f64).sqrt()),
@@ -205,29 +205,38 @@ pub(super) struct Steps {
     pub(super) out: Value,
 }
 
+/// Keys or values with each head repeated for the heads of the queries that share it.
+pub(in super::super) fn shared_heads(cx: &mut OpCx<'_>, q: &Value, x: Value) -> Result<Value, Fail> {
+    let (dims, own) = (cx.dims(q, "Q")?, cx.dims(&x, "K or V")?);
+    let share = match (dims[1].as_int(), own[1].as_int()) {
+        (Some(q), Some(k)) if k > 0 && q % k == 0 => q / k,
+        _ if dims[1] == own[1] => 1,
+        _ => return Err(format!("{:?} query heads are no multiple of {:?} key heads", dims[1], own[1]).into()),
+    };
+    if share == 1 {
+        return Ok(x);
+    }
+    cx.call("repeat", vec![x], vec![("repeats", share.into()), ("axis", 1.into())])
+}
+
+/// The product of queries and keys, scaled.
+pub(in super::super) fn scores(cx: &mut OpCx<'_>, q: Value, key: Value, scale: f64) -> Result<Value, Fail> {
+    let dtype = cx.dtype(&q, "Q")?;
+    let key = shared_heads(cx, &q, key)?;
+    // The operator is defined with the root of the scale on both sides.
+    let root = cx.scalar(scale.sqrt(), dtype)?;
+    let (q, key) = (cx.apply("multiply", &[&q, &root])?, cx.apply("multiply", &[&key, &root])?);
+    let key = transposed(cx, &key, [0, 1, 3, 2])?;
+    product(cx, q, key, dtype)
+}
+
 /// Scaled dot-product attention of queries, keys and values, each (batch, heads, length, size). The heads of the queries
 /// may be a multiple of those of keys and values.
 pub(super) fn dot_product(cx: &mut OpCx<'_>, [q, key, value]: [Value; 3], dot: Dot) -> Result<Steps, Fail> {
     let Dot { scale, softcap, bias, hides_all, compute } = dot;
     let dtype = cx.dtype(&q, "Q")?;
-    let (dims, keys) = (cx.dims(&q, "Q")?, cx.dims(&key, "K")?);
-    let share = match (dims[1].as_int(), keys[1].as_int()) {
-        (Some(q), Some(k)) if k > 0 && q % k == 0 => q / k,
-        _ if dims[1] == keys[1] => 1,
-        _ => return Err(format!("{:?} query heads are no multiple of {:?} key heads", dims[1], keys[1]).into()),
-    };
-    let shared = |cx: &mut OpCx<'_>, x: Value| {
-        if share == 1 {
-            return Ok(x);
-        }
-        cx.call("repeat", vec![x], vec![("repeats", share.into()), ("axis", 1.into())])
-    };
-    let (key, value) = (shared(cx, key)?, shared(cx, value)?);
-    // The operator is defined with the root of the scale on both sides.
-    let root = cx.scalar(scale.sqrt(), dtype)?;
-    let (q, key) = (cx.apply("multiply", &[&q, &root])?, cx.apply("multiply", &[&key, &root])?);
-    let key = transposed(cx, &key, [0, 1, 3, 2])?;
-    let raw = product(cx, q, key, dtype)?;
+    let value = shared_heads(cx, &q, value)?;
+    let raw = scores(cx, q, key, scale)?;
     let mut capped = raw.clone();
     if softcap > 0.0 {
         let cap = cx.scalar(softcap, dtype)?;

@@ -125,7 +125,7 @@ fn trilu_at_run_time(cx: &mut OpCx<'_>, x: &Value, k: &Value, upper: bool) -> Ou
     Ok(vec![cx.apply("where", &[&kept, x, &zero])?])
 }
 
-pub(super) fn element_type(code: i64) -> Result<DType, Fail> {
+pub(in super::super) fn element_type(code: i64) -> Result<DType, Fail> {
     let element = i32::try_from(code).ok().and_then(DataType::from_code);
     Ok(dtype(element.ok_or_else(|| format!("element type {code} is unknown"))?)?)
 }

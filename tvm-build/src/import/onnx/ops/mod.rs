@@ -1,10 +1,10 @@
 //! The operators: a file a family, each with its rows of the table.
 
-mod attention;
+pub(super) mod attention;
 mod binary;
 mod cast;
 mod conv;
-mod create;
+pub(super) mod create;
 mod dropout;
 mod einsum;
 mod index;
