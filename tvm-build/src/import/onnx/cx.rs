@@ -81,6 +81,17 @@ impl OpCx<'_> {
         self.call("astype", vec![value.clone()], vec![("dtype", AttrValue::DType(to))])
     }
 
+    /// A matrix product. Sums of 16-bit floats are kept in float32 and rounded once.
+    pub(crate) fn matmul(&mut self, a: &Value, b: &Value) -> Result<Value, Fail> {
+        let dtype = self.dtype(a, "A")?;
+        if !dtype.is_float() || dtype.bits >= 32 || self.dtype(b, "B")? != dtype {
+            return self.apply("matmul", &[a, b]);
+        }
+        let attrs = vec![("out_dtype", AttrValue::DType(DType::F32))];
+        let sums = self.call("matmul", vec![a.clone(), b.clone()], attrs)?;
+        self.astype(&sums, dtype)
+    }
+
     /// A constant of rank 0.
     pub(crate) fn scalar(&self, value: f64, dtype: DType) -> Result<Value, Fail> {
         Ok(scalar(value, dtype).ok_or_else(|| format!("there is no constant {value} of {dtype}"))?.into())

@@ -166,13 +166,6 @@ fn bias(
     Ok(Some(cx.apply("where", &[&seen, &base, &hidden])?))
 }
 
-/// A matrix product whose sums are in single precision at least, in `dtype`.
-fn product(cx: &mut OpCx<'_>, a: Value, b: Value, dtype: DType) -> Result<Value, Fail> {
-    let sums = if dtype.bits < 32 { DType::F32 } else { dtype };
-    let out = cx.call("matmul", vec![a, b], vec![("out_dtype", AttrValue::DType(sums))])?;
-    cx.astype(&out, dtype)
-}
-
 /// The factor of the scores: what the node says, or one over the root of the size of a head.
 pub(in super::super) fn head_scale(scale: Option<f32>, size: Option<i64>) -> Result<f64, Fail> {
     match (scale, size) {
@@ -227,7 +220,7 @@ pub(in super::super) fn scores(cx: &mut OpCx<'_>, q: Value, key: Value, scale: f
     let root = cx.scalar(scale.sqrt(), dtype)?;
     let (q, key) = (cx.apply("multiply", &[&q, &root])?, cx.apply("multiply", &[&key, &root])?);
     let key = transposed(cx, &key, [0, 1, 3, 2])?;
-    product(cx, q, key, dtype)
+    cx.matmul(&q, &key)
 }
 
 /// Scaled dot-product attention of queries, keys and values, each (batch, heads, length, size). The heads of the queries
@@ -259,7 +252,7 @@ pub(super) fn dot_product(cx: &mut OpCx<'_>, [q, key, value]: [Value; 3], dot: D
         weights = cx.apply("where", &[&none, &zero, &weights])?;
     }
     let weights = cx.astype(&weights, dtype)?;
-    let out = product(cx, weights.clone(), value, dtype)?;
+    let out = cx.matmul(&weights, &value)?;
     Ok(Steps { raw, capped, biased, weights, out })
 }
 

@@ -187,7 +187,7 @@ fn product(cx: &mut OpCx<'_>, a: Term, b: Term, needed: &dyn Fn(&Label) -> bool)
         |d: &[PrimExpr], at: usize| [&d[..lead], &[ints::product(&d[lead..at]), ints::product(&d[at..])]].concat();
     let x = cx.reshape(&x, joined(&xd, m))?;
     let y = cx.reshape(&y, joined(&yd, k))?;
-    let value = cx.apply("matmul", &[&x, &y])?;
+    let value = cx.matmul(&x, &y)?;
     let batches = cx.dims(&value, "a product")?[..lead].to_vec();
     let value = cx.reshape(&value, [&batches[..], &xd[lead..m], &yd[k..]].concat())?;
     Ok(Term { value, labels: result })

@@ -15,7 +15,7 @@ fn det(cx: &mut OpCx<'_>) -> Outputs {
 
 fn matmul(cx: &mut OpCx<'_>) -> Outputs {
     let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
-    Ok(vec![cx.apply("matmul", &[&a, &b])?])
+    Ok(vec![cx.matmul(&a, &b)?])
 }
 
 /// `alpha * A' * B' + beta * C`, where `A'` and `B'` may be transposed.
@@ -30,7 +30,7 @@ fn gemm(cx: &mut OpCx<'_>) -> Outputs {
     let a = scaled(cx, a, "alpha")?;
     let a = transposed(cx, a, "transA")?;
     let b = transposed(cx, b, "transB")?;
-    let product = cx.apply("matmul", &[&a, &b])?;
+    let product = cx.matmul(&a, &b)?;
     // Without a bias there is nothing that `beta` scales.
     let Some(c) = cx.optional(2) else {
         cx.node.float("beta")?;

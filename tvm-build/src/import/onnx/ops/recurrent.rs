@@ -152,7 +152,7 @@ fn layer(cx: &mut OpCx<'_>, kind: &Kind) -> Outputs {
         let weight = permuted(cx, &weight, &[1, 0])?;
         let recurrence = of_direction(cx, &inputs.recurrence, d)?;
         let recurrence = permuted(cx, &recurrence, &[1, 0])?;
-        let mut gates = cx.apply("matmul", &[&inputs.x, &weight])?;
+        let mut gates = cx.matmul(&inputs.x, &weight)?;
         let mut extra = None;
         if let Some(bias) = &inputs.bias {
             let bias = of_direction(cx, bias, d)?;

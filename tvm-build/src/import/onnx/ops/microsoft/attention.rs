@@ -199,7 +199,7 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
     if sizes.iter().any(|&s| s <= 0) || sizes.iter().try_fold(0i64, |n, &s| n.checked_add(s)) != Some(width) {
         return Err(format!("the sizes {sizes:?} do not make up the {width} columns of the weights").into());
     }
-    let mut all = cx.apply("matmul", &[&x, &weights])?;
+    let mut all = cx.matmul(&x, &weights)?;
     if let Some(bias) = bias {
         all = cx.apply("add", &[&all, &bias])?;
     }

@@ -1,6 +1,5 @@
 //! Matrix products.
 
-use tvm_ir::attrs::AttrValue;
 use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 
@@ -19,7 +18,7 @@ fn fused_matmul(cx: &mut OpCx<'_>) -> Outputs {
     let alpha = f64::from(cx.node.float_or("alpha", 1.0)?);
     let a = arranged(cx, a, "transA", "transBatchA")?;
     let b = arranged(cx, b, "transB", "transBatchB")?;
-    let product = cx.apply("matmul", &[&a, &b])?;
+    let product = cx.matmul(&a, &b)?;
     if alpha == 1.0 {
         return Ok(vec![product]);
     }
@@ -88,9 +87,7 @@ fn matmul_nbits(cx: &mut OpCx<'_>) -> Outputs {
         weights = super::super::slice::along(cx, &weights, 1, 0, k)?;
     }
     let weights = cx.call("permute_dims", vec![weights], vec![("axes", vec![1, 0].into())])?;
-    let sums = if dtype.bits < 32 { DType::F32 } else { dtype };
-    let product = cx.call("matmul", vec![a, weights], vec![("out_dtype", AttrValue::DType(sums))])?;
-    let product = cx.astype(&product, dtype)?;
+    let product = cx.matmul(&a, &weights)?;
     match bias {
         None => Ok(vec![product]),
         Some(bias) => Ok(vec![cx.apply("add", &[&product, &bias])?]),
