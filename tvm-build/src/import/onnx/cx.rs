@@ -118,13 +118,6 @@ impl OpCx<'_> {
         Ok(known_dims(value, role)?)
     }
 
-    /// The elements of an input that must be known integers.
-    pub(crate) fn known_ints(&self, value: &Value, role: &str) -> Result<Vec<PrimExpr>, Fail> {
-        value.known_ints().ok_or_else(|| {
-            format!("{role} must be known when the model is imported; it is computed by the model").into()
-        })
-    }
-
     /// The elements of an input that must be constant integers.
     pub(crate) fn fixed_ints(&self, value: &Value, role: &str) -> Result<Vec<i64>, Fail> {
         value.fixed_ints().ok_or_else(|| format!("{role} must be constant integers").into())

@@ -27,6 +27,7 @@ mod shape;
 mod signal;
 mod slice;
 mod spatial;
+mod spatial_given;
 mod state;
 mod text;
 mod training;

@@ -6,6 +6,7 @@ use tvm_ir::prim::PrimExpr;
 
 use super::Row;
 use super::slice::{along, padded_by};
+use super::spatial_given::{self, Windows};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::{Fail, constant_of};
 use crate::import::onnx::value::{Value, int_constant};
@@ -25,7 +26,7 @@ const MAX_ELEMENTS: i64 = 1 << 24;
 fn affine_grid(cx: &mut OpCx<'_>) -> Outputs {
     let (theta, size) = (cx.input(0, "theta")?, cx.input(1, "size")?);
     let align = cx.node.flag_or("align_corners", false)?;
-    let size = cx.fixed_ints(&size, "the size")?;
+    let Some(size) = size.fixed_ints() else { return spatial_given::affine_grid(cx, &theta, &size, align) };
     let (dims, spatial) = (cx.dims(&theta, "theta")?, size.get(2..).unwrap_or(&[]));
     let axes = spatial.len();
     let count = spatial.iter().try_fold(1i64, |a, &b| if b > 0 { a.checked_mul(b) } else { None });
@@ -92,7 +93,6 @@ fn center_crop_pad(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![x])
 }
 
-/// Columns added up at their places in the padded image.
 /// What is missing is added, half of it before; what is too much is below zero, and cut off.
 fn center_at_run_time(cx: &mut OpCx<'_>, x: Value, shape: &Value, axes: &[usize]) -> Outputs {
     let (dims, dtype) = (cx.dims(&x, "input_data")?, cx.dtype(&x, "input_data")?);
@@ -112,10 +112,10 @@ fn center_at_run_time(cx: &mut OpCx<'_>, x: Value, shape: &Value, axes: &[usize]
     padded_by(cx, x, (before, after), Some(axes.into()), zero, "constant")
 }
 
+/// Columns added up at their places in the padded image.
 fn col2im(cx: &mut OpCx<'_>) -> Outputs {
     let (x, image, block) = (cx.input(0, "input")?, cx.input(1, "image_shape")?, cx.input(2, "block_shape")?);
-    let (image, block) = (cx.fixed_ints(&image, "image_shape")?, cx.fixed_ints(&block, "block_shape")?);
-    let axes = image.len();
+    let axes = cx.length(&image, "image_shape")?;
     let list = |name: &str, count: usize, default: i64, least: i64| -> Result<Vec<i64>, Fail> {
         let values = cx.node.ints(name)?.map_or_else(|| vec![default; count], <[i64]>::to_vec);
         if values.len() != count || values.iter().any(|v| *v < least || *v > i64::from(i32::MAX)) {
@@ -125,6 +125,12 @@ fn col2im(cx: &mut OpCx<'_>) -> Outputs {
     };
     let (dilations, strides) = (list("dilations", axes, 1, 1)?, list("strides", axes, 1, 1)?);
     let pads = list("pads", 2 * axes, 0, 0)?;
+    if cx.length(&block, "block_shape")? != axes {
+        return Err(format!("block_shape must have {axes} elements, as image_shape").into());
+    }
+    let (Some(image), Some(block)) = (image.fixed_ints(), block.fixed_ints()) else {
+        return spatial_given::col2im(cx, &x, &image, &block, &Windows { dilations, strides, pads });
+    };
     let in_range = |v: &[i64]| v.iter().all(|n| (1..=i64::from(i32::MAX)).contains(n));
     if axes == 0 || block.len() != axes || !in_range(&image) || !in_range(&block) {
         return Err(format!("blocks of {block:?} do not fit an image of {image:?}").into());

@@ -214,3 +214,29 @@ fn places_and_sizes() {
     let features = node("ArrayFeatureExtractor", &["x", "i"], &["y"]).domain("ai.onnx.ml");
     assert!(results(1, &[2, 3], &features, &[("i", &[1])], true).unwrap_err().contains("ai.onnx.ml"));
 }
+
+#[test]
+fn grids_crops_and_images() {
+    let shapes = |op: &str| node(op, &["x", "s"], &["y"]);
+    for align in [0, 1] {
+        let grid = shapes("AffineGrid").int("align_corners", align);
+        same(20, &[2, 2, 3], grid.clone(), &[("s", &[2, 1, 3, 4])]);
+        same(20, &[1, 2, 3], grid.clone(), &[("s", &[1, 3, 1, 2])]);
+        same(20, &[2, 3, 4], grid.clone(), &[("s", &[2, 1, 3, 4, 2])]);
+        fails(20, &[2, 2, 3], grid, &[("s", &[3, 1, 3, 4])], "");
+    }
+    let center = shapes("CenterCropPad");
+    for s in [&[3, 4, 5][..], &[10, 2, 5], &[4, 9, 1], &[0, 1, 2]] {
+        same(18, &[7, 4, 4], center.clone(), &[("s", s)]);
+    }
+    same(18, &[7, 4, 4], center.clone().ints("axes", &[-1, 0]), &[("s", &[7, 2])]);
+    fails(18, &[7], center, &[("s", &[-1])], "");
+    let col2im = node("Col2Im", &["x", "i", "b"], &["y"]);
+    same(18, &[1, 5, 5], col2im.clone(), &[("i", &[5, 5]), ("b", &[1, 5])]);
+    same(18, &[2, 12, 4], col2im.clone().ints("strides", &[2, 2]), &[("i", &[4, 5]), ("b", &[2, 3])]);
+    same(18, &[1, 4, 5], col2im.clone().ints("dilations", &[1, 5]), &[("i", &[6, 6]), ("b", &[2, 2])]);
+    same(18, &[1, 10, 12], col2im.clone().ints("pads", &[0, 1, 0, 1]), &[("i", &[3, 6]), ("b", &[1, 5])]);
+    same(18, &[1, 10, 12], col2im.clone(), &[("i", &[3, 4, 5]), ("b", &[1, 1, 5])]);
+    fails(18, &[1, 5, 5], col2im.clone(), &[("i", &[5, 6]), ("b", &[1, 5])], "");
+    fails(18, &[1, 6, 5], col2im, &[("i", &[5, 5]), ("b", &[1, 5])], "");
+}
