@@ -70,7 +70,7 @@ impl RustSources {
                     self.items(m.content.as_ref().map_or(&[], |(_, items)| items), cfg, sources, text);
                 }
                 syn::Item::Macro(m) if m.mac.path.segments.last().is_some_and(|s| s.ident == "ir_module") => {
-                    let Ok(Modules(found)) = m.mac.parse_body::<Modules>() else { continue };
+                    let Ok(Modules(found)) = Modules::read(m.mac.tokens.clone()) else { continue };
                     let found = found.iter().filter(|i| cfg.allows(&m.attrs) && cfg.allows(&i.attrs));
                     self.modules.extend(found.filter_map(|i| module(i, sources, text)));
                 }

@@ -11,7 +11,7 @@ use tvm_ir::syntax::{Dialect, print_module};
 
 /// What `ir_module! { input }` becomes. `out_dir` is the build script's folder, when there is one.
 pub(crate) fn ir_module(input: TokenStream, out_dir: Option<&Path>) -> TokenStream {
-    let Modules(items) = match syn::parse2(input) {
+    let Modules(items) = match Modules::read(input) {
         Ok(modules) => modules,
         Err(e) => return e.to_compile_error(),
     };

@@ -4,7 +4,7 @@ use super::ParseOptions;
 use super::ast::{ClassDef, Expr, ExprKind, FuncDef, Stmt as Surface, StmtKind};
 use super::lower_relax::{Flags, lower_function, lower_params};
 use super::lower_tir::lower_prim_func;
-use super::scope::{Args, Entity, Lower, Scope, Signature};
+use super::scope::{Args, Entity, Lower, Scope, Signature, is_consequence};
 use crate::arith::Analyzer;
 use crate::diag::{Diag, Diags};
 use crate::dtype::DType;
@@ -147,7 +147,7 @@ impl ModuleLower<'_> {
                 }
                 _ => {
                     let r = self.member(s);
-                    diags.ok(r);
+                    diags.extend(Diags(r.err().into_iter().filter(|d| !is_consequence(d)).collect()));
                 }
             }
         }

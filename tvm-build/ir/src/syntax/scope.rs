@@ -123,7 +123,7 @@ impl Lower<'_> {
     pub(super) fn keep<T>(&mut self, r: Result<T, Diag>) -> Option<T> {
         r.map_err(|d| {
             self.failed = true;
-            if d != consequence() {
+            if !is_consequence(&d) {
                 self.diags.push(d);
             }
         })
@@ -161,6 +161,11 @@ impl Lower<'_> {
             );
         }
     }
+}
+
+/// Whether an error follows from another one. It may have got a place and advice on its way.
+pub(super) fn is_consequence(d: &Diag) -> bool {
+    d.message.is_empty()
 }
 
 /// An error that follows from another one, and is not shown.

@@ -20,6 +20,8 @@ struct Frame {
 #[derive(Default)]
 pub(super) struct Names {
     taken: BTreeSet<Name>,
+    /// For a hint the last number given, while no name is released.
+    last: BTreeMap<String, u64>,
     frames: Vec<Frame>,
     prims: BTreeMap<prim::Var, Name>,
     relaxes: BTreeMap<relax::Var, Name>,
@@ -33,6 +35,9 @@ impl Names {
 
     pub(super) fn pop(&mut self) {
         let Some(f) = self.frames.pop() else { return };
+        if !f.names.is_empty() {
+            self.last.clear();
+        }
         f.names.iter().for_each(|n| {
             self.taken.remove(n);
         });
@@ -71,12 +76,19 @@ impl Names {
         }
         let mut name = Name::from(base.as_str());
         let mut i = 0u64;
+        if let Some(last) = self.last.get(&base) {
+            i = last + 1;
+            name = Name::from(format!("{base}_{i}"));
+        }
         while self.taken.contains(&name)
             || RESERVED.contains(&name.as_str())
             || super::super::grammar::is_keyword(&name)
         {
             i += 1;
             name = Name::from(format!("{base}_{i}"));
+        }
+        if i > 0 {
+            self.last.insert(base, i);
         }
         self.taken.insert(name.clone());
         self.frame(frame).names.push(name.clone());

@@ -11,6 +11,9 @@ use crate::syntax::scope::suggest;
 use crate::syntax::type_args::type_argument;
 use syn::ext::IdentExt;
 
+/// Most names of a path.
+pub(super) const MAX_SEGMENTS: usize = 16;
+
 /// A path with dots, without arguments; `R::constant` is TVMScript's `R.const`.
 pub(super) fn path_text(p: &syn::Path) -> String {
     let parts: Vec<String> = p.segments.iter().map(|s| s.ident.unraw().to_string()).collect();
@@ -171,6 +174,9 @@ impl Reader<'_> {
     fn path(&mut self, p: &syn::Path, span: Span) -> Parsed<Expr> {
         if p.segments.iter().any(|s| !s.arguments.is_none()) {
             return self.type_path(p);
+        }
+        if p.segments.len() > MAX_SEGMENTS {
+            return Err(Diag::error(span, format!("a path of {} names means nothing in the IR", p.segments.len())));
         }
         let text = path_text(p);
         if p.leading_colon.is_some() || text.starts_with("crate.") || text.starts_with("super.") {

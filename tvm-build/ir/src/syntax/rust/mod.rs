@@ -9,6 +9,7 @@
 mod check;
 mod expr;
 mod function;
+mod limits;
 mod module;
 pub mod names;
 mod report;
@@ -29,10 +30,11 @@ use crate::diag::{Diag, Diags};
 use crate::module::IRModule;
 use crate::name::Name;
 use crate::span::{SourceKind, SourceMap, Span};
+use proc_macro2::TokenStream;
 use quote::ToTokens;
 use std::collections::BTreeSet;
 use syn::ext::IdentExt;
-use syn::parse::{Parse, ParseStream};
+use syn::parse::{ParseStream, Parser};
 
 /// Deepest nesting of expressions and blocks.
 const MAX_NESTING: u32 = 100;
@@ -40,7 +42,13 @@ const MAX_NESTING: u32 = 100;
 /// The content of `ir_module! { … }`: modules.
 pub struct Modules(pub Vec<syn::ItemMod>);
 
-impl Parse for Modules {
+impl Modules {
+    /// Parses tokens. Errors: what is no Rust or no module, and what is nested so deeply that a parser may not be given it.
+    pub fn read(tokens: TokenStream) -> syn::Result<Modules> {
+        limits::check(tokens.clone())?;
+        Modules::parse.parse2(tokens)
+    }
+
     fn parse(input: ParseStream<'_>) -> syn::Result<Modules> {
         let python = looks_like_python(&input.cursor());
         let mut out = Vec::new();
@@ -125,7 +133,7 @@ pub(super) fn surface(
 pub fn parse_rust(sources: &mut SourceMap, name: &str, text: &str, options: &ParseOptions) -> Result<IRModule, Diags> {
     let id = sources.add(name, SourceKind::Text(text.to_string()));
     let whole = Span::new(id, 0, 0);
-    let item = match syn::parse_str::<Modules>(text) {
+    let item = match text.parse::<TokenStream>().map_err(syn::Error::from).and_then(Modules::read) {
         Ok(Modules(items)) if items.len() == 1 => items.into_iter().next(),
         Ok(_) => None,
         Err(e) => return Err(Diag::error(spans::text_span(id, e.span(), e.span()), e.to_string()).into()),

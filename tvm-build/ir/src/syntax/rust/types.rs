@@ -48,6 +48,9 @@ impl Reader<'_> {
     /// A type that is a path; also where it stands as a value, as `R::Tensor::<f32, N>`.
     pub(super) fn type_path(&mut self, p: &syn::Path) -> Parsed<Expr> {
         let span = self.span(p);
+        if p.segments.len() > super::expr::MAX_SEGMENTS {
+            return Err(Diag::error(span, format!("a path of {} names is no type of the IR", p.segments.len())));
+        }
         let path = super::expr::path_text(p);
         if let Some(dtype) = scalar_type(&path) {
             return Ok(dotted(&format!("T.{dtype}"), span));

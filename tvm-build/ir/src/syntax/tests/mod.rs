@@ -6,6 +6,8 @@ mod roundtrip;
 #[cfg(feature = "rust")]
 mod rust;
 #[cfg(feature = "rust")]
+mod rust_fuzz;
+#[cfg(feature = "rust")]
 mod surface;
 #[cfg(feature = "rust")]
 mod ui;

@@ -25,7 +25,7 @@ fn modules(text: &str) -> Vec<syn::ItemMod> {
     let mut out = Vec::new();
     for item in file.items {
         if let syn::Item::Macro(m) = item {
-            out.extend(m.mac.parse_body::<Modules>().map_or(Vec::new(), |m| m.0));
+            out.extend(Modules::read(m.mac.tokens).map_or(Vec::new(), |m| m.0));
         }
     }
     out
