@@ -10,6 +10,7 @@ use crate::diag::{Diag, Diags};
 use crate::dtype::DType;
 use crate::module::{Func, IRModule};
 use crate::name::Name;
+use crate::relax::verify::Callee;
 use crate::span::{SourceId, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -163,7 +164,7 @@ impl ModuleLower<'_> {
                 };
                 found.extend(cx.diags);
                 if let (Some(Func::Prim(f)), false) = (&func, found.has_errors()) {
-                    self.signatures.insert(def.ident.name.clone(), Signature::Prim(Some(f.params.clone())));
+                    self.signatures.insert(def.ident.name.clone(), Signature::Prim(Some(Callee::of(f))));
                 }
                 if let Some(f) = func {
                     self.module.funcs.insert(def.ident.name.clone(), f);

@@ -79,6 +79,9 @@ impl Lower<'_> {
             ExprKind::Call { func, args, keywords } => {
                 let path = func.path().unwrap_or_default();
                 let Some(name) = path.strip_prefix("T.").or_else(|| path.strip_prefix("tir.")) else {
+                    if func.name().is_some_and(|n| matches!(self.scope.declared(n), Some(Entity::Broken))) {
+                        return Err(consequence());
+                    }
                     return Err(Diag::error(func.span, "only functions of `T` can be called in a scalar expression"));
                 };
                 let name = name.to_string();

@@ -118,14 +118,14 @@ impl RelaxLower<'_, '_> {
 
     /// What is given must fit the parameters; an error points at the argument or type at fault.
     fn check_call_tir(&self, c: &CallTir, args: &Expr, types: Option<&Expr>, at: Span) -> Lowered<()> {
-        let Some(Signature::Prim(Some(params))) = self.cx.signatures.get(&c.func.0) else { return Ok(()) };
+        let Some(Signature::Prim(Some(callee))) = self.cx.signatures.get(&c.func.0) else { return Ok(()) };
         let outputs = c.out.tensors().unwrap_or_default();
         // An output that overwrites an argument has no parameter of its own.
         let own = |(i, _): &(usize, &TensorInfo)| c.inplace.get(*i).is_none_or(|v| *v < 0);
         let fresh: Vec<(usize, &TensorInfo)> = outputs.into_iter().enumerate().filter(own).collect();
         let tensors: Vec<&TensorInfo> = fresh.iter().map(|(_, t)| *t).collect();
         let infos: Vec<Option<StructInfo>> = c.args.iter().map(Leaf::info).collect();
-        let faults = call_tir_faults(&c.func.0, params, &infos, &tensors, &c.tir_vars, &self.cx.analyzer);
+        let faults = call_tir_faults(&c.func.0, callee, &infos, &tensors, &c.tir_vars, &c.inplace, &self.cx.analyzer);
         let Some((part, message)) = faults.into_iter().next() else { return Ok(()) };
         let item = |e: &Expr, i: usize| e.items().and_then(|items| items.get(i)).map_or(e.span, |e| e.span);
         let place = match (part, types) {

@@ -7,9 +7,9 @@ use crate::diag::{Diag, Diags};
 use crate::dtype::DType;
 use crate::name::Name;
 use crate::prim::{self, Buffer};
+use crate::relax::verify::Callee;
 use crate::relax::{self, StructInfo};
 use crate::span::{SourceId, Span};
-use crate::tir::Param;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a name stands for.
@@ -88,8 +88,8 @@ impl Scope {
 /// What a module tells about its functions before their bodies are read.
 #[derive(Clone, Debug)]
 pub(super) enum Signature {
-    /// A PrimFunc; its parameters, when it could be read.
-    Prim(Option<Vec<Param>>),
+    /// A PrimFunc; what calls must fit, when it could be read.
+    Prim(Option<Callee>),
     /// A Relax function.
     Relax {
         /// Parameters.

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::ops::{show_dims, show_info};
 use crate::prim::{PrimExpr, Var, substitute};
 use crate::relax::{Dims, StructInfo, TensorInfo};
-use crate::tir::Param;
+use crate::tir::{Param, PrimFunc, Stmt, visit_stmt};
 use std::collections::BTreeMap;
 
 /// Whether two dimensions are known to differ.
@@ -133,16 +133,43 @@ pub(crate) enum CallPart {
     Scalar(usize),
 }
 
-/// What is wrong when a PrimFunc of these parameters is called with arguments, outputs of its own and scalars, in this order:
-/// their number, kinds, types, ranks and dimensions must fit.
+/// What a call of a PrimFunc sees of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Callee {
+    /// Its parameters.
+    pub(crate) params: Vec<Param>,
+    /// For each parameter whether the body stores to it.
+    pub(crate) written: Vec<bool>,
+}
+
+impl Callee {
+    /// Of a function.
+    pub(crate) fn of(func: &PrimFunc) -> Callee {
+        let mut written = vec![false; func.params.len()];
+        visit_stmt(&func.body, &mut |s| {
+            if let Stmt::Store(s) = s {
+                for (w, p) in written.iter_mut().zip(&func.params) {
+                    *w |= matches!(p, Param::Buffer(b) if *b == s.buffer);
+                }
+            }
+        });
+        Callee { params: func.params.clone(), written }
+    }
+}
+
+/// What is wrong when a PrimFunc is called with arguments, outputs of its own and scalars, in this order: their number,
+/// kinds, types, ranks and dimensions must fit, and of the arguments those alone are written that an output overwrites
+/// (`inplace`).
 pub(crate) fn call_tir_faults(
     name: &str,
-    params: &[Param],
+    callee: &Callee,
     args: &[Option<StructInfo>],
     outputs: &[&TensorInfo],
     tir_vars: &[PrimExpr],
+    inplace: &[i64],
     analyzer: &Analyzer,
 ) -> Vec<(CallPart, String)> {
+    let params = callee.params.as_slice();
     let (a, o, t) = (args.len(), outputs.len(), tir_vars.len());
     if a + o + t != params.len() {
         let takes = params.len();
@@ -172,6 +199,15 @@ pub(crate) fn call_tir_faults(
         }
     }
     let mut out = Vec::new();
+    for (i, (p, written)) in params.iter().zip(&callee.written).take(args.len()).enumerate() {
+        if *written && !inplace.iter().any(|v| usize::try_from(*v) == Ok(i)) {
+            let message = format!(
+                "`{name}` writes its parameter `{}`, which is an input here: outputs are the parameters after the inputs",
+                p.name()
+            );
+            out.push((CallPart::Argument(i), message));
+        }
+    }
     for (p, (part, info)) in params.iter().zip(&given) {
         let Some(info) = info else { continue };
         let wrong = match (p, info) {

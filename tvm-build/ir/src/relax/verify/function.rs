@@ -1,6 +1,6 @@
 //! The walk over one function.
 
-use super::fit::{bind, call_tir_faults, conflict, knows_more, misfit};
+use super::fit::{Callee, bind, call_tir_faults, conflict, knows_more, misfit};
 use crate::arith::Analyzer;
 use crate::diag::{Diag, Diags};
 use crate::dtype::DType;
@@ -293,7 +293,8 @@ impl Verifier<'_> {
             .map(|(_, t)| t)
             .collect();
         let args: Vec<Option<StructInfo>> = c.args.iter().map(|l| self.leaf_info(l)).collect();
-        for (_, fault) in call_tir_faults(name, &func.params, &args, &fresh, &c.tir_vars, &self.analyzer) {
+        let callee = Callee::of(func);
+        for (_, fault) in call_tir_faults(name, &callee, &args, &fresh, &c.tir_vars, &c.inplace, &self.analyzer) {
             self.report(format!("R.call_tir: {fault}"));
         }
         let free: BTreeSet<prim::Var> = c.tir_vars.iter().flat_map(free_vars).collect();

@@ -10,7 +10,8 @@
 //! 7. The struct info of a bound variable follows from its value: it does not contradict it, and knows no more than
 //!    the value tells (`R.match_cast` is how to know more).
 //! 8. A function of the module that is named exists. `R.call_tir` calls a PrimFunc; its arguments, then its outputs,
-//!    then its scalars fit the parameters in number, kind, type, rank and dimensions.
+//!    then its scalars fit the parameters in number, kind, type, rank and dimensions. It writes no argument but
+//!    those that `R.call_tir_inplace` names.
 //! 9. A call of a Relax function has as many arguments as it has parameters, and they fit.
 //! 10. Every symbolic variable in struct info, shapes and scalars is defined: it stands alone as a dimension or value of a
 //!     parameter, or of an earlier `R.match_cast`. What a function returns is stated over its parameters' variables.
@@ -28,7 +29,7 @@ mod fit;
 mod function;
 mod loops;
 
-pub(crate) use fit::{CallPart, call_tir_faults, conflict, misfit};
+pub(crate) use fit::{CallPart, Callee, call_tir_faults, conflict, misfit};
 
 use crate::attrs::AttrValue;
 use crate::diag::{Diag, Diags};

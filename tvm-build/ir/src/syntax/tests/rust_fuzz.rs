@@ -248,7 +248,7 @@ fn around(e: &str) -> [String; 2] {
 
 #[test]
 fn deep_nesting_is_an_error() {
-    let n = 20_000;
+    let n = 8_000;
     for (open, middle, close) in [
         ("(", "x", ")"),
         ("[", "x", "]"),
@@ -294,16 +294,12 @@ fn deep_nesting_is_an_error() {
     check(&format!("{}{}", "mod m { ".repeat(n), "}".repeat(n)));
     check(&format!("{}mod m {{}}", "#[a]".repeat(n)));
     // Long, not deep.
-    let t = Instant::now();
     let body = "let y = R::nn::relu(x);\n".repeat(2_000);
     check(&format!("mod m {{ #[R::function] pub fn f(x: R::Tensor<f32, 16>) -> R::Object {{ {body} y }} }}"));
-    eprintln!("lets {:?}", t.elapsed());
     let body = "a[0] = a[1] + 1.0f32;\n".repeat(2_000);
     check(&format!("mod m {{ #[T::prim_func] fn f(a: T::Buffer<f32, 16>) {{ {body} }} }}"));
-    eprintln!("stores {:?}", t.elapsed());
     let list = "1.0, ".repeat(20_000);
     check(&around(&format!("R::constant([{list}], f32)"))[1]);
-    eprintln!("list {:?}", t.elapsed());
 }
 
 #[test]

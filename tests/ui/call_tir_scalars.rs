@@ -1,0 +1,20 @@
+tvm_macros::ir_module! {
+    pub mod model {
+        #[R::function]
+        pub fn main(x: R::Tensor<f32, N, 784>, w: R::Tensor<f32, 256, 784>) -> R::Object {
+            R::call_tir::<R::Tensor<f32, N, 784>>(scale, (x,), tir_vars = R::shape([N]))
+        }
+
+        #[T::prim_func]
+        fn scale(a: T::Buffer<f32, M, 784>, out: T::Buffer<f32, M, 784>) {
+            for (i, j) in T::grid(M, 784) {
+                T::block("scale", {
+                    let (vi, vj) = T::axis::remap("SS", [i, j]);
+                    out[[vi, vj]] = a[[vi, vj]] * 2.0f32;
+                });
+            }
+        }
+    }
+}
+
+fn main() {}
