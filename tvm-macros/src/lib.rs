@@ -73,6 +73,7 @@
 //! | `with T.LetStmt(v) as x: …` | `{ let x = v; … }` |
 //! | `T.Let(x + 1, where={x: v})` | `{ let x = v; x + 1 }` |
 //! | `assert c, "message"` | `assert!(c, "message");` |
+//! | `T.func_attr({"tir.check_bounds": True})` | `#[T::check_bounds]` above the function |
 //!
 //! Scalar types are `f16 f32 f64 bf16 i8 … i64 u8 … u64 bool`, vectors `f32x4`, others by TVM's name; these words and
 //! `R`, `T`, `I` name no variables. Symbolic dimensions are names: those of a signature belong to its function.

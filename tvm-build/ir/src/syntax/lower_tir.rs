@@ -289,9 +289,9 @@ impl TirLower<'_, '_> {
             }
             if let (PrimKind::Float(x), false) = (v.kind(), want.is_float()) {
                 let d = format!("{x:?} is stored to `{}`, which holds {want}", buffer.name);
-                return Err(
-                    Diag::error(value.span, d).help(format!("store an integer, or round: T.Cast(\"{want}\", …)"))
-                );
+                return Err(Diag::error(value.span, d).help(format!(
+                    "store an integer, or convert it, which rounds toward zero: T.Cast(\"{want}\", …)"
+                )));
             }
             let literal = matches!(v.kind(), PrimKind::Int(_) | PrimKind::Float(_)) || v.as_int().is_some();
             if literal || v.dtype() == want.scalar() {

@@ -34,6 +34,9 @@ impl Reader<'_> {
                 };
                 Ok(super::call("R.Callable", vec![params, ret, Expr::new(ExprKind::Bool(true), span)], span))
             }
+            syn::Type::Reference(r) if matches!(&*r.elem, syn::Type::Array(_) | syn::Type::Slice(_)) => Err(self
+                .error(t, "a slice is no type of the IR")
+                .help("write R::Tensor<f32, 1, N> or T::Buffer<f32, 16, N>")),
             syn::Type::Reference(_) => Err(self
                 .error(t, "a reference is no type of the IR")
                 .help("remove the `&`: values are passed as they are")),

@@ -150,3 +150,61 @@ fn text_gives_the_same_errors() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert!(compared > 0);
 }
+
+/// The rules of well-formedness and the cases that break them. What no text can break has none, and says why.
+const RULES: &[(&str, &[&str])] = &[
+    ("relax 1", &["parameter_twice", "binding_again"]),
+    ("relax 2", &["name_undefined", "name_before_binding"]),
+    ("relax 3", &["dataflow_hidden", "dataflow_output_unbound", "dataflow_no_output"]),
+    ("relax 4", &["dataflow_conditional", "dataflow_effect"]),
+    ("relax 5", &["effect_in_pure_function"]),
+    ("relax 6", &["op_argument_missing", "op_attribute_unknown", "infer_attribute_type", "op_shapes_matmul"]),
+    ("relax 7", &["binding_annotation", "annotation_dtype", "annotation_knows_more", "match_cast_never"]),
+    ("relax 8", &["call_unknown_function", "call_tir_arguments", "call_tir_dims", "call_tir_dtype", "call_tir_output"]),
+    ("relax 9", &["call_arity", "call_argument_type"]),
+    ("relax 10", &["symbol_of_result_undefined", "symbol_in_expression_alone", "symbol_of_body_undefined"]),
+    ("relax 11", &["result_does_not_fit", "if_condition_tensor", "if_branches_differ"]),
+    ("relax 12", &["tuple_field", "tensor_field"]),
+    ("relax 13", &["global_symbol_other"]),
+    ("relax 14", &["loop_body", "loop_without_end"]),
+    ("tir 1", &["tir_name_undefined", "tir_symbol_undefined"]),
+    // A second `let` of a name is another variable: only passes can define one twice.
+    ("tir 2", &["parameter_twice"]),
+    ("tir 3", &["buffer_twice", "handle_without_buffer"]),
+    ("tir 4", &["buffer_rank", "index_float", "index_slice_not_last"]),
+    ("tir 5", &["buffer_store_dtype", "literal_in_int_buffer", "literal_range"]),
+    ("tir 6", &["operand_lanes", "bits_of_float", "values_of_choice", "intrinsic_arity"]),
+    ("tir 7", &["condition_not_bool", "while_not_bool", "not_of_number"]),
+    ("tir 8", &["loop_extent_float", "loop_negative", "thread_axis_unknown"]),
+    ("tir 9", &["axis_of_float", "loop_variable_in_block", "axis_outside_block"]),
+    ("tir 10", &["init_of_reduction"]),
+    ("tir 11", &["store_at_reduction"]),
+    ("tir 12", &["regions_missing", "regions_too_small"]),
+    ("tir 13", &["region_rank"]),
+    ("tir 14", &["buffer_extent_float", "buffer_strides"]),
+    // The reader puts blocks into a root and flattens sequences: only passes can break these two.
+    ("tir 15", &[]),
+    ("tir 16", &["value_unused", "string_in_scalar"]),
+    ("tir 17", &[]),
+    ("bounds", &["bounds_loop", "bounds_symbolic", "bounds_data_dependent", "bounds_tiles_without_guard"]),
+];
+
+#[test]
+fn every_rule_has_a_case() {
+    let names: Vec<String> = cases().iter().map(|p| p.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    for (rule, cases) in RULES {
+        for c in *cases {
+            assert!(names.iter().any(|n| n == c), "{rule}: no case {c}");
+        }
+    }
+    // The rules are those that the verifiers document.
+    let count = |text: &str| {
+        (1..).take_while(|n| text.contains(&format!("//! {n}. ")) || text.contains(&format!("//!  {n}. "))).count()
+    };
+    for (level, text) in
+        [("relax", include_str!("../../relax/verify/mod.rs")), ("tir", include_str!("../../tir/verify/mod.rs"))]
+    {
+        let listed = RULES.iter().filter(|(r, _)| r.starts_with(level)).count();
+        assert_eq!(listed, count(text), "{level}");
+    }
+}

@@ -176,7 +176,7 @@ impl Unproven {
         }
         let guard = parts.join(" and ");
         match &self.what {
-            What::Dimension(..) => format!("guard the access, where `{guard}`; or {check}"),
+            What::Dimension(..) => format!("put it under `if {guard}`; or {check}"),
             What::Iterator(..) => format!("guard the block: T.where({guard}); or {check}"),
         }
     }

@@ -52,8 +52,9 @@ pub(in crate::syntax) fn respell(text: &str) -> String {
 
 fn respell_part(text: &str, quoted: bool) -> String {
     if quoted && (text.contains(['[', '/']) || text.contains(" and ")) {
-        if let Some(code) = respell_code(text) {
-            return code;
+        let (head, code) = text.strip_prefix("if ").map_or(("", text), |rest| ("if ", rest));
+        if let Some(code) = respell_code(code) {
+            return format!("{head}{code}");
         }
     }
     let mut out = String::with_capacity(text.len());
