@@ -3,6 +3,7 @@
 
 mod dynamic;
 mod errors;
+mod lists;
 mod loops;
 mod native;
 mod plans;

@@ -144,3 +144,14 @@ fn the_text_is_the_same_every_time_and_says_what_it_does() {
         assert!(text.contains(line), "{line}\n{text}");
     }
 }
+
+#[test]
+fn typed_entry_points_have_no_lists() {
+    let take = "    @R.function\n    def main(l: R.Object) -> R.Tensor((), \"int64\"):\n        n = R.list.length(l)\n        return n\n";
+    let give = "    @R.function\n    def main(x: R.Tensor((2,), \"float32\")) -> R.Object:\n        l = R.list.make((x,))\n        return l\n";
+    for (text, name) in [(take, "l"), (give, "out")] {
+        let c = compiled(text, &Options::default());
+        let e = print(&c.program, &options(&c)).unwrap_err().to_string();
+        assert!(e.contains(&format!("{name} is a sequence or an optional")) && e.contains("tvm_build::host"), "{e}");
+    }
+}

@@ -3,7 +3,7 @@
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::prim::PrimExpr;
 
-use super::Row;
+use super::{Row, views};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::{Value, numbers_of};
@@ -46,7 +46,21 @@ pub(super) static ROWS: &[Row] = &[
 
 fn two(cx: &mut OpCx<'_>, name: &str) -> Outputs {
     let (a, b) = (cx.input(0, "A")?, cx.input(1, "B")?);
-    Ok(vec![cx.apply(name, &[&a, &b])?])
+    Ok(vec![pair(cx, name, &a, &b)?])
+}
+
+/// Both operands broadcast to each other. Where it is not known which of two extents is 1, if one is, that is seen at run
+/// time.
+fn pair(cx: &mut OpCx<'_>, name: &str, a: &Value, b: &Value) -> Result<Value, Fail> {
+    let value = cx.apply(name, &[a, b])?;
+    let known = |v: &Value| v.tensor_info().and_then(|t| t.dims.known().map(<[_]>::to_vec));
+    if let (None, Some(_), Some(dims)) = (known(&value), known(a), known(b)) {
+        let a = views::expanded(cx, a.clone(), &Value::ints(dims))?.remove(0);
+        let dims = cx.dims(&a, "A")?;
+        let b = views::expanded(cx, b.clone(), &Value::ints(dims))?.remove(0);
+        return cx.apply(name, &[&a, &b]);
+    }
+    Ok(value)
 }
 
 /// With `broadcast`, the axes of the second input are those of the first from `axis` on; without `axis`, the last.
@@ -137,7 +151,7 @@ fn float_modulo(cx: &mut OpCx<'_>, a: &Value, b: &Value) -> Outputs {
 fn many(cx: &mut OpCx<'_>, name: &str) -> Result<Value, Fail> {
     let mut values = cx.variadic("data")?.into_iter();
     let first = values.next().ok_or("there must be an input")?;
-    values.try_fold(first, |sum, value| cx.apply(name, &[&sum, &value]))
+    values.try_fold(first, |sum, value| pair(cx, name, &sum, &value))
 }
 
 fn mean(cx: &mut OpCx<'_>) -> Outputs {
