@@ -7,7 +7,7 @@ use crate::arith::Analyzer;
 use crate::attrs::{AttrValue, Attrs};
 use crate::dtype::DType;
 use crate::name::{Name, NameSupply};
-use crate::prim::{Buffer, PrimExpr, PrimKind, Range, Var};
+use crate::prim::{BinOp, Buffer, Intrinsic, PrimExpr, PrimKind, Range, Var};
 use crate::span::Span;
 use crate::tir::{Block, IterKind, IterVar, Param, PrimFunc, Stmt, access_regions};
 
@@ -126,6 +126,30 @@ pub fn highest(dtype: DType) -> PrimExpr {
     if has_infinity(dtype) { PrimExpr::float(dtype, f64::INFINITY) } else { max_value(dtype) }
 }
 
+/// Steps of a sum of `bfloat16` that may round each, see [`Te::reduce`].
+const SHORT_SUM: i64 = 16;
+
+/// The type in which a reduction combines.
+fn accumulator(dtype: DType, reducer: Reducer, reduced: &[ReduceAxis], value: &PrimExpr) -> DType {
+    let narrow = dtype.is_float() && dtype.bits < 32 && matches!(reducer, Reducer::Sum | Reducer::Prod);
+    let product = matches!(value.kind(), PrimKind::Binary(BinOp::Mul, ..));
+    let steps = reduced.iter().try_fold(1i64, |n, (_, e)| n.checked_mul(e.as_int()?));
+    let short = dtype == DType::BF16 && !product && steps.is_some_and(|n| n <= SHORT_SUM);
+    if narrow && !reduced.is_empty() && !short { DType::F32 } else { dtype }
+}
+
+/// A narrow float as a wider one, its products computed there.
+fn widened(e: &PrimExpr, wide: DType) -> PrimExpr {
+    match e.kind() {
+        PrimKind::Binary(BinOp::Mul, a, b) => widened(a, wide) * widened(b, wide),
+        PrimKind::Select(c, a, b) => PrimExpr::select(c.clone(), widened(a, wide), widened(b, wide)),
+        PrimKind::Call(Intrinsic::IfThenElse, args) if args.len() == 3 => {
+            PrimExpr::if_then_else(args[0].clone(), widened(&args[1], wide), widened(&args[2], wide))
+        }
+        _ => e.cast(wide),
+    }
+}
+
 /// A reduced axis: name and extent.
 pub type ReduceAxis = (&'static str, PrimExpr);
 
@@ -174,6 +198,11 @@ impl Te {
     }
 
     /// A stage that reduces over `reduced`; `f` gets the indices of the result and of the reduced axes.
+    ///
+    /// Sums and products of floats under 32 bits are accumulated in `float32`, of products of elements that are not
+    /// rounded before, and rounded once by a second stage: as accurate as the type allows, and what NumPy computes for
+    /// `float16` and in every `dot`. TVM rounds at every step. So do short plain sums of `bfloat16` here, as they do
+    /// in ONNX's reference; a long one would lose its small terms (256 + 1 is 256).
     #[allow(clippy::too_many_arguments, reason = "a stage is these seven things")]
     pub fn reduce(
         &mut self,
@@ -192,17 +221,22 @@ impl Te {
         let mut nest = Nest::new();
         let index = nest.spatial(axes, shape);
         let red = nest.reduce(reduced);
-        let value = self.analyzer.simplify(&f(&index, &red).cast(dtype));
-        let out = Buffer::new(name, shape.to_vec(), dtype);
+        let value = f(&index, &red).cast(dtype);
+        let sum = accumulator(dtype, reducer, reduced, &value);
+        let value = self.analyzer.simplify(&if sum == dtype { value } else { widened(&value, sum) });
+        let out = Buffer::new(name, shape.to_vec(), sum);
         let (init, body) = if reduced.is_empty() {
             (None, Stmt::store(&out, index, value))
         } else {
-            let init = Stmt::store(&out, index.clone(), reducer.identity(dtype));
+            let init = Stmt::store(&out, index.clone(), reducer.identity(sum));
             let old = PrimExpr::load(&out, index.clone());
             (Some(init), Stmt::store(&out, index, reducer.combine(old, value)))
         };
         self.push(name, nest, init, body, vec![out.clone()]);
-        out
+        if sum == dtype {
+            return out;
+        }
+        self.compute("T_cast", axes, shape, dtype, |i| PrimExpr::load(&out, i.to_vec()))
     }
 
     /// A stage whose block is written by hand: `f` gets the indices and the reduced indices and returns the block's
@@ -318,4 +352,31 @@ impl Nest {
 fn unit_iter() -> IterVar {
     let var = Var::new("vi", DType::I64);
     IterVar { var, dom: Range::to(PrimExpr::i64(1)), kind: IterKind::Spatial, binding: PrimExpr::i64(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interp::{TensorBuf, run};
+
+    fn sum(dtype: DType, n: i64) -> f64 {
+        let x = Buffer::new("x", vec![PrimExpr::i64(n)], dtype);
+        let mut te = Te::new();
+        let out = te.reduce("sum", Axes::I, &[], &[("k", PrimExpr::i64(n))], Reducer::Sum, dtype, |_, r| {
+            PrimExpr::load(&x, r.to_vec())
+        });
+        let f = te.finish(&[vec![x]], &[out], Span::NONE);
+        let ones = TensorBuf::from_f64(dtype, &[n], &vec![1.0; n as usize]).unwrap();
+        let mut bufs = [ones, TensorBuf::zeros(dtype, &[]).unwrap()];
+        run(&f, &mut bufs).unwrap();
+        bufs[1].get_f64(0)
+    }
+
+    #[test]
+    fn long_sums_of_narrow_floats_keep_their_small_terms() {
+        assert_eq!(sum(DType::BF16, 1000), 1000.0);
+        assert_eq!(sum(DType::F16, 4096), 4096.0);
+        assert_eq!(sum(DType::BF16, 16), 16.0);
+        assert_eq!(sum("float8_e4m3fn".parse().unwrap(), 100), 96.0);
+    }
 }

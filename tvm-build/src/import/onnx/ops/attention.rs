@@ -302,8 +302,8 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
     };
     conditions.extend(sight.conditions(cx, &dims[2], &keys[2], offset)?);
     let bias = bias(cx, mask, conditions, &keys[2], dtype)?;
-    // Sums of float16 are kept in single precision; bfloat16 is rounded as the definition does.
-    let compute = precision.unwrap_or(if dtype == DType::F16 { DType::F32 } else { dtype });
+    // In the type of the operands, as the definition says: only sums are kept wider.
+    let compute = precision.unwrap_or(dtype);
     let Steps { raw, capped, biased, weights, mut out } =
         dot_product(cx, [q, key, value], Dot { scale, softcap, bias, hides_all, compute })?;
     if flat {

@@ -76,6 +76,19 @@ fn constant(cx: &OpCx<'_>, dtype: DType, value: f32) -> Result<Value, Fail> {
     cx.scalar(f64::from(value), dtype)
 }
 
+/// A formula of several steps over the input: of a narrow float in `float32`, rounded once in the end. That is nearer to
+/// the function than rounding every step, as the reference's own formula does, and nothing in between overflows.
+fn formula(cx: &mut OpCx<'_>, f: impl FnOnce(&mut OpCx<'_>, Value, DType) -> Result<Value, Fail>) -> Outputs {
+    let (x, dtype) = input(cx)?;
+    if dtype.bits >= 32 {
+        return Ok(vec![f(cx, x, dtype)?]);
+    }
+    let to = |d: DType| vec![("dtype", AttrValue::DType(d))];
+    let x = cx.call("astype", vec![x], to(DType::F32))?;
+    let y = f(cx, x, DType::F32)?;
+    Ok(vec![cx.call("astype", vec![y], to(dtype))?])
+}
+
 /// `alpha * relu(1 - exp(x)) + relu(x)` with the sign of `alpha` turned: the negative side saturates at `-alpha`.
 fn exponential(
     cx: &mut OpCx<'_>,
@@ -93,31 +106,32 @@ fn exponential(
 }
 
 fn elu(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, dtype) = input(cx)?;
     let alpha = cx.node.float_or("alpha", 1.0)?;
-    let (alpha, one) = (constant(cx, dtype, -alpha)?, constant(cx, dtype, 1.0)?);
-    Ok(vec![exponential(cx, &x, &alpha, &one, &x)?])
+    formula(cx, |cx, x, dtype| {
+        let (alpha, one) = (constant(cx, dtype, -alpha)?, constant(cx, dtype, 1.0)?);
+        exponential(cx, &x, &alpha, &one, &x)
+    })
 }
 
-/// Narrow floats are computed in `float32` and rounded once.
 fn celu(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, dtype) = input(cx)?;
     let alpha = cx.node.float_or("alpha", 1.0)?;
-    let wide = if dtype.bits < 32 { DType::F32 } else { dtype };
-    let x = if wide == dtype { x } else { cx.call("astype", vec![x], vec![("dtype", AttrValue::DType(wide))])? };
-    let (divisor, alpha, one) = (constant(cx, wide, alpha)?, constant(cx, wide, -alpha)?, constant(cx, wide, 1.0)?);
-    let inside = cx.apply("divide", &[&x, &divisor])?;
-    let y = exponential(cx, &x, &alpha, &one, &inside)?;
-    Ok(vec![if wide == dtype { y } else { cx.call("astype", vec![y], vec![("dtype", AttrValue::DType(dtype))])? }])
+    formula(cx, |cx, x, dtype| {
+        let (divisor, one) = (constant(cx, dtype, alpha)?, constant(cx, dtype, 1.0)?);
+        let inside = cx.apply("divide", &[&x, &divisor])?;
+        let alpha = constant(cx, dtype, -alpha)?;
+        exponential(cx, &x, &alpha, &one, &inside)
+    })
 }
 
 fn selu(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, dtype) = input(cx)?;
     let alpha = cx.node.float_or("alpha", 1.673_263_2)?;
     let gamma = cx.node.float_or("gamma", 1.050_701)?;
-    let (alpha, gamma, one) = (constant(cx, dtype, -alpha)?, constant(cx, dtype, gamma)?, constant(cx, dtype, 1.0)?);
-    let elu = exponential(cx, &x, &alpha, &one, &x)?;
-    Ok(vec![cx.apply("multiply", &[&gamma, &elu])?])
+    formula(cx, |cx, x, dtype| {
+        let (alpha, gamma, one) =
+            (constant(cx, dtype, -alpha)?, constant(cx, dtype, gamma)?, constant(cx, dtype, 1.0)?);
+        let elu = exponential(cx, &x, &alpha, &one, &x)?;
+        cx.apply("multiply", &[&gamma, &elu])
+    })
 }
 
 fn clip_attributes(cx: &mut OpCx<'_>) -> Outputs {
@@ -207,15 +221,16 @@ fn leaky_relu(cx: &mut OpCx<'_>) -> Outputs {
 /// `x * n / (n + 2)` with `n = w * (w + 2)` and `w = exp(x)`, which is `x * tanh(softplus(x))` without the
 /// difference of near numbers. Above 20 the factor is 1 to the last bit.
 fn mish(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, dtype) = input(cx)?;
-    let (two, top) = (constant(cx, dtype, 2.0)?, constant(cx, dtype, 20.0)?);
-    let low = cx.apply("minimum", &[&x, &top])?;
-    let w = cx.apply("exp", &[&low])?;
-    let more = cx.apply("add", &[&w, &two])?;
-    let n = cx.apply("multiply", &[&w, &more])?;
-    let divisor = cx.apply("add", &[&n, &two])?;
-    let gate = cx.apply("divide", &[&n, &divisor])?;
-    Ok(vec![cx.apply("multiply", &[&x, &gate])?])
+    formula(cx, |cx, x, dtype| {
+        let (two, top) = (constant(cx, dtype, 2.0)?, constant(cx, dtype, 20.0)?);
+        let low = cx.apply("minimum", &[&x, &top])?;
+        let w = cx.apply("exp", &[&low])?;
+        let more = cx.apply("add", &[&w, &two])?;
+        let n = cx.apply("multiply", &[&w, &more])?;
+        let divisor = cx.apply("add", &[&n, &two])?;
+        let gate = cx.apply("divide", &[&n, &divisor])?;
+        cx.apply("multiply", &[&x, &gate])
+    })
 }
 
 /// `max(x, 0) + log(1 + exp(-|x|))`, which does not overflow.
@@ -231,8 +246,7 @@ fn softplus_of(cx: &mut OpCx<'_>, x: &Value, dtype: DType) -> Result<Value, Fail
 }
 
 fn softplus(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, dtype) = input(cx)?;
-    Ok(vec![softplus_of(cx, &x, dtype)?])
+    formula(cx, |cx, x, dtype| softplus_of(cx, &x, dtype))
 }
 
 fn softsign(cx: &mut OpCx<'_>) -> Outputs {
