@@ -5,7 +5,7 @@ use tvm_ir::relax::{Body, Dims, Leaf, StructInfo, TensorInfo};
 
 use super::convert::{Converter, Place, Scope};
 use super::emit::Fail;
-use super::graph::{Graph, Node, Type};
+use super::graph::{Dim, Graph, Node, Type};
 use super::list::{self, List, type_of};
 use super::reader::NodeReader;
 use super::value::{Value, constant};
@@ -131,11 +131,32 @@ impl<'a> Converter<'a> {
             let tuple = self.emitter.function.if_else(cond, then, otherwise, StructInfo::Tuple(joined));
             self.emitter.fields(&tuple.into())?
         };
-        let typed = values.into_iter().zip(types[0].iter().zip(&types[1])).map(|(value, ty)| match ty {
+        let mut known = Vec::with_capacity(values.len());
+        for (value, (a, b)) in values.into_iter().zip(infos[0].iter().zip(&infos[1])) {
+            known.push(self.alike(value, a, b)?);
+        }
+        let typed = known.into_iter().zip(types[0].iter().zip(&types[1])).map(|(value, ty)| match ty {
             (Some(a @ (Type::Sequence(_) | Type::Optional(_))), Some(b)) => Ok(List::value(list::join(a, b)?, value)),
             _ => Ok(value),
         });
         Ok(Some(typed.collect::<Result<_, String>>()?))
+    }
+}
+
+impl Converter<'_> {
+    /// A tensor that is one or the other, of the same rank: the extents that both have are known, the others get new
+    /// symbolic variables.
+    fn alike(&mut self, value: Value, a: &StructInfo, b: &StructInfo) -> Result<Value, Fail> {
+        let dims = |info: &StructInfo| info.as_tensor().and_then(|t| Some(t.dims.known()?.to_vec()));
+        let (Some(a), Some(b)) = (dims(a), dims(b)) else { return Ok(value) };
+        if a == b || a.len() != b.len() || !a.iter().zip(&b).any(|(a, b)| a == b) {
+            return Ok(value);
+        }
+        let mut joined = Vec::with_capacity(a.len());
+        for (a, b) in a.into_iter().zip(b) {
+            joined.push(if a == b { a } else { self.symbols.dim(&Dim::Unknown)? });
+        }
+        self.emitter.cast_dims(&value, joined, "lv")
     }
 }
 

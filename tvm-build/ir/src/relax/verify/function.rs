@@ -9,7 +9,7 @@ use crate::name::Name;
 use crate::ops::{self, show_info};
 use crate::prim::{self, PrimExpr, free_vars};
 use crate::relax::{
-    Binding, Block, Body, Call, CallTir, Effects, Expr, Function, Leaf, StructInfo, TensorInfo, Var, visit_leaves,
+    Binding, Block, Body, Call, CallTir, Effects, Expr, Function, If, Leaf, StructInfo, TensorInfo, Var, visit_leaves,
 };
 use crate::span::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,9 +169,22 @@ impl Verifier<'_> {
                 self.fail(Diag::error(self.span, message).help("state what is known with R.match_cast"));
             }
         }
+        if let Expr::If(i) = &b.value {
+            self.branches(i, b.var.info(), b.var.name());
+        }
         self.symbols_in(b.var.info(), &format!("`{}`", b.var.name()));
         self.define(&b.var);
         self.span = outer;
+    }
+
+    /// Branches may differ in what they give, as far as the declared info leaves it open.
+    fn branches(&mut self, i: &If, declared: &StructInfo, name: &Name) {
+        for info in [&i.then, &i.otherwise].into_iter().filter_map(|branch| branch.result.info()) {
+            if conflict(declared, &info, &self.analyzer) {
+                let (declared, given) = (show_info(declared), show_info(&info));
+                self.report(format!("`{name}` is declared {declared}, a branch gives {given}"));
+            }
+        }
     }
 
     pub(super) fn effect(&mut self, what: &str) {
@@ -232,10 +245,6 @@ impl Verifier<'_> {
                     let (scope, symbols) = (self.scope.clone(), self.symbols.clone());
                     self.body(branch);
                     (self.scope, self.symbols) = (scope, symbols);
-                }
-                let (a, b) = (i.then.result.info()?, i.otherwise.result.info()?);
-                if conflict(&a, &b, &self.analyzer) {
-                    self.report(format!("one branch gives {}, the other {}", show_info(&a), show_info(&b)));
                 }
                 None
             }

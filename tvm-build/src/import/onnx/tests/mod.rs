@@ -2,6 +2,7 @@
 
 mod convert;
 mod custom;
+mod data;
 mod files;
 mod fold;
 mod loops;
