@@ -14,7 +14,7 @@ use tvm_ir::name::{Name, NameSupply};
 use tvm_ir::ops;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::build::{BindingBuilder, FnBuilder};
-use tvm_ir::relax::{ArgKind, Call, Expr, GlobalVar, Leaf, StructInfo, Var};
+use tvm_ir::relax::{ArgKind, Call, Dims, Expr, GlobalVar, Leaf, StructInfo, Var};
 use tvm_ir::span::Span;
 use tvm_ir::structural::func_equal;
 
@@ -128,9 +128,18 @@ impl Emitter {
             values.push(coerce(value, kind));
         }
         let mut known = BTreeMap::new();
-        let leaves: Vec<Leaf> = values.iter().map(|value| stand_in(value, &mut known)).collect();
-        let call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
-        let info = ops::infer(&call, &self.function.bindings().analyzer)?;
+        let mut leaves: Vec<Leaf> = values.iter().map(|value| stand_in(value, &mut known)).collect();
+        let mut call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
+        let mut info = ops::infer(&call, &self.function.bindings().analyzer)?;
+        if matches!(&info, StructInfo::Tensor(t) if matches!(t.dims, Dims::Rank(_))) {
+            if let Some(checked) = self.agree(op, &values, call.attr("axis").as_int())? {
+                values = checked;
+                known.clear();
+                leaves = values.iter().map(|value| stand_in(value, &mut known)).collect();
+                call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
+                info = ops::infer(&call, &self.function.bindings().analyzer)?;
+            }
+        }
         self.check_size(&info)?;
         let analyzer = &self.function.bindings().analyzer;
         let known = fold(&call, &info, known, analyzer);

@@ -17,6 +17,7 @@ use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
 
+mod agree;
 mod control;
 mod convert;
 mod custom;

@@ -1,5 +1,6 @@
 //! Whole models: from messages or files to Relax.
 
+mod agree;
 mod convert;
 mod custom;
 mod data;
