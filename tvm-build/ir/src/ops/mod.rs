@@ -36,6 +36,7 @@ mod pad;
 mod permute;
 mod pool;
 mod pool_index;
+mod random;
 mod range;
 mod recurrent;
 mod reduce;
@@ -105,6 +106,7 @@ static FILES: &[&[OpDef]] = &[
     pool::OPS,
     pool_index::OPS,
     range::OPS,
+    random::OPS,
     recurrent::OPS,
     reduce::OPS,
     reshape::OPS,

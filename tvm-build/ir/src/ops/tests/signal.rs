@@ -1,7 +1,7 @@
 //! Fourier transforms, determinants, counts and reads at places from data, against plain loops.
 
 use super::eval::{Array, Random, check, eval};
-use super::samples::{Add, call, ints, of, prim};
+use super::samples::{Add, call, ints, of, prim, shape};
 use crate::attrs::AttrValue;
 use crate::dtype::DType;
 use crate::relax::Leaf;
@@ -23,6 +23,10 @@ pub(super) fn samples(add: &mut Add<'_>) {
     add("stft", vec![x(&[2, 11, 2]), Leaf::Absent, prim(5), prim(2)], &[("onesided", false.into())], &[2, 4, 5, 2], F);
     add("linalg.det", vec![x(&[2, 3, 3])], &[], &[2], F);
     add("linalg.det", vec![of("x", &[4, 4], DType::F64)], &[], &[], DType::F64);
+    for name in ["random.normal", "random.uniform"] {
+        add(name, vec![shape(&[3, 4])], &[("seed", 7.into())], &[3, 4], F);
+        add(name, vec![shape(&[5])], &[("seed", (-1).into()), ("dtype", DType::F16.into())], &[5], DType::F16);
+    }
     let heads = |q: i64| vec![of("q", &[1, 5, q, 3], F), of("k", &[1, 5, 2, 3], F), of("v", &[1, 5, 2, 4], F)];
     add("nn.linear_attention", heads(2), &[], &[1, 5, 2, 4], F);
     let gates = [of("p", &[1, 2, 3, 4], F), of("d", &[1, 5, 2, 1], F), of("b", &[1, 5, 1], F)];
@@ -79,6 +83,36 @@ fn attention_to_a_state() {
         }
         state.iter().enumerate().map(|(d, s)| 0.5 * s * q.at(&[0, i[1], i[2], d as i64])).sum()
     });
+}
+
+#[test]
+fn random_numbers() {
+    let draw = |name: &str, seed: i64, dtype: DType| {
+        let attrs = [("seed", AttrValue::from(seed)), ("dtype", dtype.into())];
+        eval(&call(name, vec![shape(&[64, 64])], &attrs), &[]).data
+    };
+    for dtype in [F, DType::F64] {
+        for seed in [0, 1, -5] {
+            let uniform = draw("random.uniform", seed, dtype);
+            assert!(uniform.iter().all(|v| (0.0..1.0).contains(v)));
+            let mut counts = [0; 8];
+            uniform.iter().for_each(|v| counts[(v * 8.0) as usize] += 1);
+            assert!(counts.iter().all(|n| (420..604).contains(n)), "{counts:?}");
+            let normal = draw("random.normal", seed, dtype);
+            let mean = normal.iter().sum::<f64>() / 4096.0;
+            let variance = normal.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 4096.0;
+            assert!(mean.abs() < 0.06 && (variance - 1.0).abs() < 0.1, "{mean} {variance}");
+            // Neighbours have nothing to do with each other.
+            let product: f64 = normal.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / 4095.0;
+            assert!(product.abs() < 0.07, "{product}");
+        }
+    }
+    assert_eq!(draw("random.uniform", 3, F), draw("random.uniform", 3, F));
+    assert_ne!(draw("random.uniform", 3, F), draw("random.uniform", 4, F));
+    let attrs = [("seed", AttrValue::from(3)), ("low", 2.0.into()), ("high", 4.0.into())];
+    let scaled = eval(&call("random.uniform", vec![shape(&[64, 64])], &attrs), &[]).data;
+    let same = scaled.iter().zip(draw("random.uniform", 3, F)).all(|(a, b)| (a - 2.0 - 2.0 * b).abs() < 1e-6);
+    assert!(same);
 }
 
 fn array(shape: &[i64], data: &[f64]) -> Array {

@@ -5,6 +5,7 @@ use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 
 use super::Row;
+use super::random::own_seed;
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::{Fail, constant_of};
 use crate::import::onnx::value::{Value, numbers_of};
@@ -83,12 +84,6 @@ fn dropout(cx: &mut OpCx<'_>) -> Outputs {
     let scaled = cx.apply("multiply", &[&x, &scale])?;
     let zero = cx.scalar(0.0, dtype)?;
     Ok(vec![cx.apply("where", &[&mask, &scaled, &zero])?, mask])
-}
-
-/// The seed of a node that has none: from the name of what it gives, so that nodes drop differently.
-fn own_seed(name: &str) -> i64 {
-    let hash = name.bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    i64::from(hash)
 }
 
 /// The generator MT19937 with 53 random bits a number, as numpy's `RandomState` draws them.

@@ -16,6 +16,7 @@ mod microsoft;
 mod norm;
 mod pool;
 mod quantize;
+mod random;
 mod recurrent;
 mod reduce;
 mod resize;
@@ -66,6 +67,7 @@ static FILES: &[&[Row]] = &[
     norm::ROWS,
     pool::ROWS,
     quantize::ROWS,
+    random::ROWS,
     recurrent::ROWS,
     reduce::ROWS,
     resize::ROWS,
