@@ -414,3 +414,14 @@ fn wrong_arguments_are_errors() {
     fails(&mut [good(), good(), TensorBuf::zeros(DType::F32, &[4]).unwrap()], "has rank 1, expected 2");
     fails(&mut [good(), TensorBuf { data: vec![0; 3], ..good() }, good()], "holds 3 bytes");
 }
+
+#[test]
+fn external_functions_cannot_be_run() {
+    let text = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    y = R.call_dps_packed(\"f\", (x,), out_sinfo=R.Tensor((2,), \"float32\"))\n    return y\n";
+    let mut sources = crate::span::SourceMap::default();
+    let module = crate::syntax::parse_module(&mut sources, "m.py", text, Default::default()).unwrap();
+    let x = Value::tensor(TensorBuf::zeros(DType::F32, &[2]).unwrap());
+    let error = run_function(&module, "main", &[x]).unwrap_err();
+    let shown = crate::render::render(&error, &sources);
+    assert!(shown.contains("f is external: the interpreter cannot call it") && shown.contains("m.py:3:5"), "{shown}");
+}

@@ -1,6 +1,7 @@
 //! The interface of a compiled module, before there is one: what an editor needs to check uses of it.
 
 use super::names::{Identifiers, comment, documentation};
+use crate::attrs::AttrValue;
 use crate::dtype::{DType, TypeCode};
 use crate::module::{Func, IRModule};
 use crate::prim::{PrimExpr, Var, free_vars, visit};
@@ -285,7 +286,7 @@ fn element(d: DType) -> Option<&'static str> {
 fn can_fail<'m>(module: &'m IRModule, f: &'m Function, seen: &mut BTreeSet<&'m str>) -> bool {
     let asserts = |name: &str| match module.funcs.get(name) {
         Some(Func::Prim(p)) => {
-            let mut found = false;
+            let mut found = p.attrs.get("tir.check_bounds").and_then(AttrValue::as_bool).unwrap_or(false);
             visit_stmt(&p.body, &mut |s| found |= matches!(s, Stmt::Assert(_)));
             found
         }
