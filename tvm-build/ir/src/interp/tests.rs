@@ -420,8 +420,8 @@ fn external_functions_cannot_be_run() {
     let text = "@R.function\ndef main(x: R.Tensor((2,), \"float32\")):\n    y = R.call_dps_packed(\"f\", (x,), out_sinfo=R.Tensor((2,), \"float32\"))\n    return y\n";
     let mut sources = crate::span::SourceMap::default();
     let module = crate::syntax::parse_module(&mut sources, "m.py", text, Default::default()).unwrap();
-    let x = Value::tensor(TensorBuf::zeros(DType::F32, &[2]).unwrap());
-    let error = run_function(&module, "main", &[x]).unwrap_err();
+    let x = relax::Value::tensor(TensorBuf::zeros(DType::F32, &[2]).unwrap());
+    let error = relax::run_function(&module, "main", &[x]).unwrap_err();
     let shown = crate::render::render(&error, &sources);
     assert!(shown.contains("f is external: the interpreter cannot call it") && shown.contains("m.py:3:5"), "{shown}");
 }
