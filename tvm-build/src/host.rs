@@ -12,7 +12,7 @@ use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::prim::{PrimExpr, Var, substitute};
 use tvm_ir::span::Span;
 use tvm_runtime::host::{HostStorage, HostTensor, HostValue, Session, load_kernels};
-use tvm_runtime::{Arg, Error, KernelTable, Value};
+use tvm_runtime::{Arg, Error, KernelTable, Text, Value};
 
 /// The largest arena that a call may ask for.
 const MAX_ARENA: usize = isize::MAX as usize / 4;
@@ -49,6 +49,17 @@ impl HostModule {
         // SAFETY: program, kernels and weights come from one compilation.
         let session = unsafe { Session::new(program, &artifacts.weights.to_vec()) };
         Ok(HostModule { session, entries: artifacts.program.entries.clone(), functions: program.functions })
+    }
+
+    /// The string of these characters, as an element of a tensor to pass.
+    pub fn intern(&mut self, characters: &str) -> Text {
+        self.session.state().intern(characters)
+    }
+
+    /// The strings of a result.
+    pub fn texts(&mut self, tensor: &HostTensor) -> Option<Vec<String>> {
+        let texts = tensor.elements::<Text>()?;
+        texts.iter().map(|t| self.session.state().text(*t).map(String::from)).collect()
     }
 
     /// The public functions.

@@ -108,6 +108,22 @@ builtins! {
     MAKE_TUPLE "make_tuple" (first; values) make_tuple;
     /// A value of a tuple.
     TUPLE_GETITEM "tuple_getitem" (tuple, index) tuple_getitem;
+    /// The strings that end at these bytes of `bytes`; no value, as of all functions of strings.
+    TEXT_CONSTANT "text_constant" (bytes, ends, out) crate::texts::text_constant;
+    /// Strings of two tensors of one shape joined.
+    TEXT_CONCAT "text_concat" (a, b, out) crate::texts::text_concat;
+    /// Strings in lower case (1), in upper case (2), or as they are.
+    TEXT_NORMALIZE "text_normalize" (x, case, out) crate::texts::text_normalize;
+    /// How many strings are none of `stop`, at least 1; with `fold` case does not matter.
+    TEXT_KEEP_COUNT "text_keep_count" (x, stop, fold, out) crate::texts::text_keep_count;
+    /// Those strings, or an empty one.
+    TEXT_KEEP "text_keep" (x, stop, fold, out) crate::texts::text_keep;
+    /// The most pieces that a string has.
+    TEXT_SPLIT_COUNT "text_split_count" (x, delimiter, most, out) crate::texts::text_split_count;
+    /// The pieces of each string, filled up with empty ones, and how many they are.
+    TEXT_SPLIT "text_split" (x, delimiter, most, pieces, counts) crate::texts::text_split;
+    /// Whether a pattern matches all of a string.
+    TEXT_MATCH "text_match" (x, pattern, out) crate::texts::text_match;
     /// Sum of integers.
     ADD "add" (a, b) |f, a| int(f, a, "add", i64::checked_add);
     /// Difference of integers.
@@ -130,12 +146,12 @@ builtins! {
     SELECT "select" (condition, a, b) |f, a| { let taken = f.int(arg(a, 0))? != 0; f.get(arg(a, if taken { 1 } else { 2 })) };
 }
 
-fn arg(args: &[Operand], index: usize) -> Operand {
+pub(crate) fn arg(args: &[Operand], index: usize) -> Operand {
     args.get(index).copied().unwrap_or(Operand::None)
 }
 
 impl Frame<'_> {
-    fn tensor(&self, operand: Operand) -> Result<TensorRef, Fail> {
+    pub(crate) fn tensor(&self, operand: Operand) -> Result<TensorRef, Fail> {
         match self.get(operand)? {
             Value::Tensor(tensor) => Ok(tensor),
             _ => Err(self.malformed("a builtin's operand must be a tensor")),
@@ -149,7 +165,7 @@ impl Frame<'_> {
         }
     }
 
-    fn int(&self, operand: Operand) -> Result<i64, Fail> {
+    pub(crate) fn int(&self, operand: Operand) -> Result<i64, Fail> {
         match self.get(operand)? {
             Value::Int(value) => Ok(value),
             Value::Bool(value) => Ok(value.into()),

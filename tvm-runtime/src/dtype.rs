@@ -30,6 +30,8 @@ pub enum TypeCode {
     Float8E8M0FNU = 14,
     /// `float4_e2m1fn`: neither infinity nor NaN.
     Float4E2M1FN = 17,
+    /// A string: its number among those of the state.
+    Text = 128,
 }
 
 /// Data type of a tensor's elements.
@@ -107,6 +109,7 @@ dtypes! {
     U4 UInt 4;
     I2 Int 2;
     U2 UInt 2;
+    TEXT Text 64;
 }
 
 /// TVM's spelling: `float32`, `int8x4`, `bool`.
@@ -125,6 +128,7 @@ impl fmt::Display for DType {
             TypeCode::Float8E5M2FNUZ => "float8_e5m2fnuz",
             TypeCode::Float8E8M0FNU => "float8_e8m0fnu",
             TypeCode::Float4E2M1FN => "float4_e2m1fn",
+            TypeCode::Text => "string",
         };
         f.write_str(name)?;
         if matches!(self.code, TypeCode::Int | TypeCode::UInt | TypeCode::Float | TypeCode::BFloat) {

@@ -65,6 +65,8 @@ pub enum Error {
     ListMemory { bytes: usize },
     /// Lists need a heap (feature `alloc`).
     ListsNeedAlloc,
+    /// A string or regular expression cannot be had.
+    Text { message: &'static str },
     /// There is no memory for a tensor whose size depends on data.
     OutOfMemory { tensor: &'static str, symbol: &'static str, bytes: usize },
     /// The weights are shorter than the program's, or not aligned.
@@ -152,6 +154,7 @@ impl fmt::Display for Error {
             }
             Error::ListMemory { bytes } => write!(f, "there is no memory for the {bytes} bytes of a list"),
             Error::ListsNeedAlloc => f.write_str("lists need a heap: enable the feature `alloc` of tvm-runtime"),
+            Error::Text { message } => f.write_str(message),
             Error::OutOfMemory { tensor, symbol, bytes } => {
                 write!(f, "there is no memory for the {bytes} bytes of `{tensor}`, whose size depends on {symbol}")
             }

@@ -105,6 +105,21 @@ impl HostTensor {
         &self.shape
     }
 
+    /// A tensor of given elements; `None` when their number does not fit.
+    pub fn of<T: crate::Element>(shape: &[i64], elements: &[T]) -> Option<Self> {
+        // SAFETY: elements have no padding.
+        let bytes = unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) };
+        HostTensor::new(T::DTYPE, shape, bytes)
+    }
+
+    /// The elements; `None` of another type.
+    pub fn elements<T: crate::Element>(&self) -> Option<&[T]> {
+        let bytes = self.data.as_slice();
+        // SAFETY: the bytes are as many elements of this type, aligned for every type.
+        (self.dtype == T::DTYPE)
+            .then(|| unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) })
+    }
+
     /// The elements' bytes.
     pub fn bytes(&self) -> &[u8] {
         self.data.as_slice()
@@ -300,6 +315,11 @@ impl Session {
     /// Bytes on the heap beyond the arena; see [`State::overflow_bytes`].
     pub fn overflow_bytes(&self) -> usize {
         self.state.overflow_bytes()
+    }
+
+    /// The state behind it.
+    pub fn state(&mut self) -> &mut State<'static> {
+        &mut self.state
     }
 
     /// Makes the arena at least this large.

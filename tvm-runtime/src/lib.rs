@@ -53,6 +53,7 @@ mod packed;
 mod state;
 mod tensor;
 mod text;
+mod texts;
 mod verify;
 mod vm;
 
@@ -70,6 +71,7 @@ pub use memory::{Arena, ArenaRef};
 pub use packed::{F4E2M1x2, I2x4, I4x2, U2x4, U4x2};
 pub use state::State;
 pub use tensor::{Arg, Element, ListRef, ShapeRef, TensorRef, TensorView, Value, dim};
+pub use texts::Text;
 pub use vm::Storage;
 
 /// Includes the module that the build script generated under this name.

@@ -8,6 +8,7 @@ use crate::lists::Lists;
 use crate::memory::ArenaRef;
 use crate::overflow::Overflow;
 use crate::tensor::{Arg, Value, elements};
+use crate::texts::Texts;
 use crate::vm::{Frame, Storage, Window};
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -20,6 +21,7 @@ pub struct State<'a> {
     arena: ArenaRef<'a>,
     overflow: Overflow,
     lists: Lists,
+    texts: Texts,
     parallel: Parallel,
 }
 
@@ -47,6 +49,7 @@ impl<'a> State<'a> {
             arena: arena.into(),
             overflow: Overflow::default(),
             lists: Lists::default(),
+            texts: Texts::default(),
             parallel,
         }
     }
@@ -70,6 +73,24 @@ impl<'a> State<'a> {
     /// for later calls.
     pub fn overflow_bytes(&self) -> usize {
         self.overflow.len().saturating_add(self.lists.len())
+    }
+
+    /// The string of these characters, to pass to a call. The state keeps it.
+    #[cfg(feature = "alloc")]
+    pub fn intern(&mut self, characters: &str) -> crate::Text {
+        self.texts.intern(characters)
+    }
+
+    /// The characters of a string that this state made; `None` of another.
+    #[cfg(feature = "alloc")]
+    pub fn text(&self, text: crate::Text) -> Option<&str> {
+        self.texts.get(text)
+    }
+
+    /// Forgets all strings, those in results too.
+    #[cfg(feature = "alloc")]
+    pub fn forget_texts(&mut self) {
+        self.texts.clear();
     }
 
     /// Replaces the arena by one on the heap if it has fewer than `bytes` bytes.
@@ -152,6 +173,7 @@ impl<'a> State<'a> {
             arena_len: available,
             overflow: &mut self.overflow,
             lists: &mut self.lists,
+            texts: &mut self.texts,
             parallel: self.parallel,
             window: Window { index, function, base: 0, heap: 0, arena: 0, used: 0 },
             error: Cell::new(Error::StorageTooSmall),

@@ -30,7 +30,7 @@ elements! {
     bool, BOOL; i8, I8; i16, I16; i32, I32; i64, I64; u8, U8; u16, U16; u32, U32; u64, U64;
     F16, F16; Bf16, BF16; f32, F32; f64, F64;
     F8E4M3Fn, F8E4M3FN; F8E4M3FnUz, F8E4M3FNUZ; F8E5M2, F8E5M2; F8E5M2FnUz, F8E5M2FNUZ; F8E8M0Fnu, F8E8M0FNU;
-    I4x2, I4; U4x2, U4; F4E2M1x2, F4E2M1FN; I2x4, I2; U2x4, U2;
+    crate::texts::Text, TEXT; I4x2, I4; U4x2, U4; F4E2M1x2, F4E2M1FN; I2x4, I2; U2x4, U2;
 }
 
 /// A compact row-major tensor in memory that something else owns.

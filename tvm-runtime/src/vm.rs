@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::lists::Lists;
 use crate::overflow::Overflow;
 use crate::tensor::{Element, TensorView, Value};
+use crate::texts::Texts;
 use core::cell::Cell;
 use core::ffi::c_void;
 
@@ -95,6 +96,9 @@ pub(crate) struct Frame<'a> {
     pub(crate) arena_len: usize,
     pub(crate) overflow: &'a mut Overflow,
     pub(crate) lists: &'a mut Lists,
+    /// Strings.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "strings need a heap"))]
+    pub(crate) texts: &'a mut Texts,
     pub(crate) parallel: Parallel,
     pub(crate) window: Window,
     pub(crate) error: Cell<Error>,

@@ -30,6 +30,8 @@ pub enum TypeCode {
     Bool,
     /// A pair of floats of half the width.
     Complex,
+    /// A string, by its number among those of the running program: equal strings have equal numbers.
+    Text,
     /// A pointer or other opaque value.
     Handle,
     /// No type yet (`"void"`, `None`): an `out_dtype` left to inference.
@@ -59,7 +61,7 @@ impl DType {
         I2 = Int 2, I4 = Int 4, I8 = Int 8, I16 = Int 16, I32 = Int 32, I64 = Int 64,
         U2 = UInt 2, U4 = UInt 4, U8 = UInt 8, U16 = UInt 16, U32 = UInt 32, U64 = UInt 64,
         F16 = Float 16, F32 = Float 32, F64 = Float 64, BF16 = BFloat 16,
-        BOOL = Bool 1, HANDLE = Handle 64, VOID = Void 0,
+        BOOL = Bool 1, TEXT = Text 64, HANDLE = Handle 64, VOID = Void 0,
     }
 
     /// A scalar type.
@@ -197,6 +199,7 @@ const NAMED: &[(&str, DType)] = &[
     ("float8_e5m2fnuz", DType::new(TypeCode::Float8E5M2FNUZ, 8)),
     ("float8_e8m0fnu", DType::new(TypeCode::Float8E8M0FNU, 8)),
     ("float4_e2m1fn", DType::new(TypeCode::Float4E2M1FN, 4)),
+    ("string", DType::TEXT),
     ("handle", DType::HANDLE),
     ("void", DType::VOID),
 ];

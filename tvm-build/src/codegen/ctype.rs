@@ -17,6 +17,7 @@ const SCALARS: &[(&str, &str, DType)] = &[
     ("bool", "uint8_t", DType::BOOL),
     ("f16", "uint16_t", DType::F16),
     ("bf16", "uint16_t", DType::BF16),
+    ("text", "uint64_t", DType::TEXT),
     ("f32", "float", DType::F32),
     ("f64", "double", DType::F64),
     ("f8e4m3fn", "uint8_t", DType::new(TypeCode::Float8E4M3FN, 8)),

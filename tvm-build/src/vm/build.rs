@@ -18,6 +18,9 @@ use tvm_ir::prim::{self, PrimExpr};
 use tvm_ir::relax::{Binding, Body, Dims, Expr, Function, GlobalVar, If, Leaf, StructInfo, TensorInfo, Var};
 use tvm_ir::span::Span;
 
+/// What names of builtins begin with: `R.call_dps_packed` of such a name calls the builtin with its arguments and outputs.
+pub(crate) const BUILTIN: &str = "vm.builtin.";
+
 /// A kernel as the functions see it.
 pub(super) struct KernelEntry<'a> {
     pub(super) index: u16,
@@ -205,6 +208,16 @@ impl Builder<'_, '_> {
             Expr::CallFunc { .. } | Expr::Function(_) => {
                 Err(Diag::error(b.span, format!("{} is a function value, which has no compiled form", b.var.name()))
                     .help("lift local functions into the module (LambdaLift)"))
+            }
+            Expr::CallDps { symbol, args, out } if symbol.starts_with(BUILTIN) => {
+                let Some((_, builtin)) = tvm_runtime::builtin::ALL.iter().find(|(_, b)| b.name == symbol.as_str())
+                else {
+                    return Err(Diag::error(b.span, format!("the VM has no builtin {symbol}")));
+                };
+                let args = args.iter().map(|l| self.leaf(l, b.span)).collect::<Result<_, _>>()?;
+                let value = self.made(b.var.name(), out, b.span)?;
+                steps.push(Step::Write { builtin, args, outs: value.tensors() });
+                Ok(value)
             }
             Expr::CallDps { symbol, args, out } => {
                 let (callee, args) = self.external(symbol, args, out, b.span)?;

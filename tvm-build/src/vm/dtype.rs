@@ -13,6 +13,7 @@ pub fn run_dtype(d: DType) -> Option<RunDType> {
         (TypeCode::UInt, 8 | 16 | 32 | 64) => RunCode::UInt,
         (TypeCode::Float, 16 | 32 | 64) => RunCode::Float,
         (TypeCode::BFloat, 16) => RunCode::BFloat,
+        (TypeCode::Text, _) => RunCode::Text,
         (TypeCode::Float8E4M3FN, _) => RunCode::Float8E4M3FN,
         (TypeCode::Float8E4M3FNUZ, _) => RunCode::Float8E4M3FNUZ,
         (TypeCode::Float8E5M2, _) => RunCode::Float8E5M2,
@@ -67,6 +68,7 @@ static ELEMENTS: &[ElementType] = elements! {
     U4 "U4x2" "U4x2(0)";
     I2 "I2x4" "I2x4(0)";
     U2 "U2x4" "U2x4(0)";
+    TEXT "Text" "Text::EMPTY";
 };
 
 /// How an element is written in Rust; `None` for types that entry points cannot take.

@@ -211,6 +211,10 @@ impl Emitter<'_> {
                 let operands = self.operands(args, outs)?;
                 self.push(VOID, Callee::Extern(*callee), operands);
             }
+            Step::Write { builtin, args, outs } => {
+                let operands = self.operands(args, outs)?;
+                self.run(builtin, operands);
+            }
             Step::Copy { from, to } => {
                 let (from, to) = (self.lin.storage_of(*from), self.lin.storage_of(*to));
                 let operands = vec![self.memory(from)?, self.memory(to)?];

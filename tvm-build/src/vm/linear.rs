@@ -159,6 +159,8 @@ pub(super) enum Step {
     Function { callee: u16, args: Vec<Val>, outs: Vec<TensorId>, returned: Vec<TensorId>, rank: usize },
     /// A function of the user's program, by its index among the externs.
     Extern { callee: u16, args: Vec<Val>, outs: Vec<TensorId> },
+    /// A builtin that writes `outs`, its last operands.
+    Write { builtin: &'static Builtin, args: Vec<Val>, outs: Vec<TensorId> },
     /// Copies elements.
     Copy { from: TensorId, to: TensorId },
     /// `to`, a value, is the tensor `from` from here on.
@@ -342,7 +344,9 @@ impl Step {
     pub(super) fn reads(&self) -> Vec<TensorId> {
         match self {
             Step::Kernel { args, .. } => args.clone(),
-            Step::Function { args, .. } | Step::Extern { args, .. } => args.iter().flat_map(Val::tensors).collect(),
+            Step::Function { args, .. } | Step::Extern { args, .. } | Step::Write { args, .. } => {
+                args.iter().flat_map(Val::tensors).collect()
+            }
             Step::Copy { from, .. } | Step::Move { from, .. } | Step::Clone { from, .. } => vec![*from],
             Step::Return { tensors } => tensors.clone(),
             Step::MatchCast { value, .. } => value.tensors(),
@@ -371,7 +375,7 @@ impl Step {
     /// Tensors written.
     pub(super) fn writes(&self) -> Vec<TensorId> {
         match self {
-            Step::Kernel { outs, .. } | Step::Extern { outs, .. } => outs.clone(),
+            Step::Kernel { outs, .. } | Step::Extern { outs, .. } | Step::Write { outs, .. } => outs.clone(),
             Step::Function { outs, returned, .. } => outs.iter().chain(returned).copied().collect(),
             Step::Copy { to, .. }
             | Step::Move { to, .. }

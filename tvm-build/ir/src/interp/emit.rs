@@ -23,7 +23,7 @@ pub(super) enum Class {
 /// The class of a scalar type. Errors for complex numbers, handles and void.
 pub(super) fn class(dtype: DType, span: Span) -> Result<Class, Diag> {
     match dtype.code {
-        TypeCode::Int | TypeCode::UInt | TypeCode::Bool => Ok(Class::Int),
+        TypeCode::Int | TypeCode::UInt | TypeCode::Bool | TypeCode::Text => Ok(Class::Int),
         TypeCode::Float if dtype.bits == 64 => Ok(Class::F64),
         _ if dtype.is_float() => Ok(Class::F32),
         _ => Err(Diag::error(span, format!("the reference interpreter has no values of type {dtype}"))),

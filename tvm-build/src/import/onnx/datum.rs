@@ -29,6 +29,13 @@ pub enum Datum {
         /// The elements.
         data: Bytes,
     },
+    /// A tensor of strings.
+    Strings {
+        /// Extents, outermost first; empty for a scalar.
+        shape: Vec<u64>,
+        /// The elements.
+        strings: Vec<String>,
+    },
     /// A tensor whose element type the compiler does not have; the name of the type.
     Other(&'static str),
     /// A sequence.
@@ -120,6 +127,11 @@ pub fn decode_datum(bytes: Bytes, kind: &DatumKind, limits: &Limits) -> Result<D
 
 fn tensor(proto: TensorProto, limits: &Limits) -> Result<Datum, String> {
     let tensor = TensorCx::new(limits, Folder::default()).read(proto)?;
+    if tensor.dtype == DataType::String {
+        let strings = tensor.strings.iter().map(|s| String::from_utf8(s.to_vec()));
+        let strings = strings.collect::<Result<_, _>>().map_err(|_| "a string is not UTF-8".to_owned())?;
+        return Ok(Datum::Strings { shape: tensor.shape, strings });
+    }
     Ok(match value::dtype(tensor.dtype) {
         Ok(dtype) => Datum::Tensor { dtype, shape: tensor.shape, data: tensor.data },
         Err(_) => Datum::Other(DataType::name(tensor.dtype)),

@@ -137,6 +137,9 @@ impl From<Constant> for Value {
 
 /// The constant of a tensor, over the same bytes. The error is a sentence about the element type.
 pub(crate) fn constant(tensor: &Tensor) -> Result<Constant, String> {
+    if tensor.dtype == DataType::String {
+        return Err("constants of strings are not supported; pass the strings as an input".to_owned());
+    }
     let dtype = dtype(tensor.dtype)?;
     Constant::new(dtype, tensor.shape.clone(), Bytes::new(tensor.data.clone()))
         .map_err(|_| format!("a tensor of {} does not have the size its shape asks for", tensor.dtype.name()))
@@ -145,7 +148,6 @@ pub(crate) fn constant(tensor: &Tensor) -> Result<Constant, String> {
 /// The dtype of an element type.
 pub(crate) fn dtype(dtype: DataType) -> Result<DType, String> {
     match dtype {
-        DataType::String => Err("tensors of strings are not supported: there is no such dtype".to_owned()),
         _ => dtype.name().parse().map_err(|_| format!("there is no dtype for elements of {}", dtype.name())),
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn dtype(d: DType) -> String {
         TypeCode::Float8E5M2FNUZ => "Float8E5M2FNUZ",
         TypeCode::Float8E8M0FNU => "Float8E8M0FNU",
         TypeCode::Float4E2M1FN => "Float4E2M1FN",
+        TypeCode::Text => "Text",
     };
     format!("DType {{ code: TypeCode::{code}, bits: {}, lanes: {} }}", d.bits, d.lanes)
 }

@@ -175,7 +175,7 @@ fn run_set(
     limits: &Limits,
 ) -> Result<(), Outcome> {
     let entry = host.entry("main").map_err(|d| fail(Stage::Run)(d.into()))?.clone();
-    let inputs = given.iter().enumerate().map(|(i, (port, datum))| input(&entry, i, port, datum));
+    let inputs = given.iter().enumerate().map(|(i, (port, datum))| input(host, &entry, i, port, datum));
     let mut inputs = inputs.collect::<Result<Vec<_>, _>>()?;
     let results = host.run_values("main", &mut inputs).map_err(|d| fail(Stage::Run)(d.into()))?;
     if results.len() != outputs.len() {
@@ -184,7 +184,7 @@ fn run_set(
     }
     for (i, (port, actual)) in outputs.iter().zip(&results).enumerate() {
         let wanted = read(set, "output", i, port, limits)?;
-        output(port, actual, &wanted, tolerance)?;
+        output(host, port, actual, &wanted, tolerance)?;
     }
     Ok(())
 }
@@ -197,25 +197,31 @@ fn read(set: &Path, role: &str, i: usize, port: &Port, limits: &Limits) -> Resul
     onnx::read_datum(&value_path(set, role, i), &port.kind, limits).map_err(bad_case)
 }
 
-fn input(entry: &Entry, at: usize, port: &Port, datum: &Datum) -> Result<HostValue, Outcome> {
+fn input(host: &mut HostModule, entry: &Entry, at: usize, port: &Port, datum: &Datum) -> Result<HostValue, Outcome> {
     let error = |reason: String| Outcome::failed(Stage::Run, format!("input {}: {reason}", port.name));
     let wanted = match entry.params.get(at).map(|p| &p.kind) {
         Some(EntryKind::Tensor(wanted, _)) => *wanted,
         _ => None,
     };
-    value(datum, wanted).map_err(error)
+    value(host, datum, wanted).map_err(error)
 }
 
 /// A value to pass; an optional is a list of no or one item. The error is a sentence.
-fn value(datum: &Datum, wanted: Option<tvm_runtime::DType>) -> Result<HostValue, String> {
+fn value(host: &mut HostModule, datum: &Datum, wanted: Option<tvm_runtime::DType>) -> Result<HostValue, String> {
     let (dtype, shape, data) = match datum {
         Datum::Tensor { dtype, shape, data } => (dtype, shape, data),
         Datum::Sequence(items) => {
-            let items = items.iter().map(|item| value(item, None)).collect::<Result<_, _>>()?;
+            let items = items.iter().map(|item| value(host, item, None)).collect::<Result<_, _>>()?;
             return Ok(HostValue::List(HostList::new(items)));
         }
+        Datum::Strings { shape, strings } => {
+            let texts: Vec<_> = strings.iter().map(|s| host.intern(s)).collect();
+            let shape: Vec<i64> = shape.iter().map(|d| i64::try_from(*d).unwrap_or(-1)).collect();
+            let tensor = HostTensor::of(&shape, &texts).ok_or("the strings do not fit their shape")?;
+            return Ok(HostValue::Tensor(tensor));
+        }
         Datum::Optional(item) => {
-            let items = item.iter().map(|item| value(item, None)).collect::<Result<_, _>>()?;
+            let items = item.iter().map(|item| value(host, item, None)).collect::<Result<_, _>>()?;
             return Ok(HostValue::List(HostList::new(items)));
         }
         Datum::Other(kind) => return Err(format!("tensors of {kind} cannot be passed")),
@@ -232,12 +238,18 @@ fn value(datum: &Datum, wanted: Option<tvm_runtime::DType>) -> Result<HostValue,
         .ok_or_else(|| format!("{} bytes do not fit the shape {shape:?}", data.len()))
 }
 
-fn output(port: &Port, actual: &HostValue, wanted: &Datum, tolerance: Tolerance) -> Result<(), Outcome> {
+fn output(
+    host: &mut HostModule,
+    port: &Port,
+    actual: &HostValue,
+    wanted: &Datum,
+    tolerance: Tolerance,
+) -> Result<(), Outcome> {
     let error = |reason: String| Outcome::failed(Stage::Mismatch, format!("output {}: {reason}", port.name));
-    same(actual, wanted, tolerance).map_err(error)
+    same(host, actual, wanted, tolerance).map_err(error)
 }
 
-fn same(actual: &HostValue, wanted: &Datum, tolerance: Tolerance) -> Result<(), String> {
+fn same(host: &mut HostModule, actual: &HostValue, wanted: &Datum, tolerance: Tolerance) -> Result<(), String> {
     let items: Vec<&Datum> = match (actual, wanted) {
         (HostValue::Tensor(actual), Datum::Tensor { dtype, shape, data }) => {
             let own = actual.dtype();
@@ -245,6 +257,13 @@ fn same(actual: &HostValue, wanted: &Datum, tolerance: Tolerance) -> Result<(), 
             let extents: Vec<u64> = actual.shape().iter().map(|d| d.unsigned_abs()).collect();
             let actual = View { dtype: own, shape: &extents, data: actual.bytes() };
             return compare(actual, View { dtype: *dtype, shape, data }, tolerance);
+        }
+        (HostValue::Tensor(actual), Datum::Strings { shape, strings }) => {
+            let extents: Vec<u64> = actual.shape().iter().map(|d| d.unsigned_abs()).collect();
+            return match host.texts(actual) {
+                Some(found) if found == *strings && extents == *shape => Ok(()),
+                found => Err(format!("it is {extents:?} {found:?}, expected {shape:?} {strings:?}")),
+            };
         }
         (HostValue::List(_), Datum::Sequence(items)) => items.iter().collect(),
         (HostValue::List(_), Datum::Optional(item)) => item.iter().map(|item| &**item).collect(),
@@ -256,5 +275,5 @@ fn same(actual: &HostValue, wanted: &Datum, tolerance: Tolerance) -> Result<(), 
         return Err(format!("it has {} items, expected {}", list.items().len(), items.len()));
     }
     let each = list.items().iter().zip(items).enumerate();
-    each.map(|(i, (a, w))| same(a, w, tolerance).map_err(|e| format!("item {i}: {e}"))).collect()
+    each.map(|(i, (a, w))| same(host, a, w, tolerance).map_err(|e| format!("item {i}: {e}"))).collect()
 }

@@ -30,6 +30,7 @@ mod slice;
 mod spatial;
 mod spatial_given;
 mod state;
+mod strings;
 mod text;
 mod training;
 mod trees;
@@ -78,6 +79,7 @@ static FILES: &[&[Row]] = &[
     slice::ROWS,
     spatial::ROWS,
     state::ROWS,
+    strings::ROWS,
     text::ROWS,
     unary::ROWS,
     vision::ROWS,
