@@ -250,7 +250,7 @@ fn overflow_bytes(f: &mut Frame<'_>, bytes: usize, names: [Operand; 2]) -> Resul
 }
 
 fn overflow(f: &mut Frame<'_>, shape: ShapeRef, dtype: DType, names: [Operand; 2]) -> Result<TensorRef, Fail> {
-    let bytes = f.elements(shape)?.checked_mul(dtype.bytes()).unwrap_or(usize::MAX);
+    let bytes = dtype.storage_bytes(f.elements(shape)?).unwrap_or(usize::MAX);
     Ok(TensorRef { data: overflow_bytes(f, bytes, names)?, shape, dtype })
 }
 
@@ -272,11 +272,11 @@ fn append(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     if row.dtype.per_byte() > 1 {
         return Err(f.fail(Error::PackedRows));
     }
-    let (count, bytes) = match f.dims(stack.shape).split_first() {
+    let (count, elements) = match f.dims(stack.shape).split_first() {
         Some((&count, others)) if count == 0 || others == f.dims(row.shape) => (count, f.elements(row.shape)?),
         _ => return Err(f.fail(Error::UnequalRows { tensor: names.0 })),
     };
-    let row_bytes = bytes.checked_mul(row.dtype.bytes()).unwrap_or(usize::MAX);
+    let row_bytes = elements.saturating_mul(row.dtype.bytes());
     let used = usize::try_from(count).ok().and_then(|n| n.checked_mul(row_bytes)).unwrap_or(usize::MAX);
     let data = match f.overflow.grow(stack.data, used, used.saturating_add(row_bytes)) {
         Some(data) => data,

@@ -244,12 +244,10 @@ impl Frame<'_> {
             let data = bytes.and_then(|b| b.checked_next_multiple_of(8)).unwrap_or(usize::MAX);
             let start = self.list_memory(data.saturating_add(own * 8).max(8))?;
             let dims = start.wrapping_add(data).cast::<i64>();
-            let mut to = 0;
-            for d in (0..rank).filter(|d| keep || *d != at) {
+            for (to, d) in (0..rank).filter(|d| keep || *d != at).enumerate() {
                 let extent = if d == at { i64::try_from(part).unwrap_or(0) } else { self.dims(x.shape)[d] };
                 // SAFETY: the memory holds the data and `own` extents.
                 unsafe { dims.add(to).write(extent) };
-                to += 1;
             }
             self.copy_rows((outer, inner), (x.data, whole, done), (start, part, 0), part);
             let shape = ShapeRef { dims, rank: own as u16 };

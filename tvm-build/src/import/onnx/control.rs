@@ -65,6 +65,10 @@ impl<'a> Converter<'a> {
         place: Place<'_>,
     ) -> Option<Vec<Value>> {
         let span = self.emitter.span;
+        if !self.unfold(graph.nodes.len()) {
+            self.faults.push(Diag::error(span, "the graphs in this node unfold to more nodes than Limits::items"));
+            return None;
+        }
         scope.extend(graph.inputs.iter().map(|i| i.name.clone()).zip(inputs));
         for (name, tensor) in &graph.initializers {
             match constant(tensor) {

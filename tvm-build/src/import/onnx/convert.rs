@@ -259,6 +259,12 @@ impl<'a> Converter<'a> {
         None
     }
 
+    /// Notes nodes of a graph that is converted, perhaps not for the first time; `false` if these are more than allowed.
+    pub(super) fn unfold(&mut self, nodes: usize) -> bool {
+        self.inlined = self.inlined.saturating_add(nodes as u64);
+        self.inlined <= self.max_inlined
+    }
+
     /// Inlines a function of the model.
     fn function(
         &mut self,

@@ -88,11 +88,7 @@ struct Kept {
 impl Kept {
     fn of(first: &Value) -> Kept {
         match first {
-            Value::List(list) => Kept {
-                ty: Some(list.ty.clone()),
-                settled: !list.known().is_some_and(<[Value]>::is_empty),
-                ..Kept::default()
-            },
+            Value::List(list) => Kept { ty: Some(list.ty.clone()), settled: !list.open, ..Kept::default() },
             _ => Kept::default(),
         }
     }
@@ -172,7 +168,8 @@ impl<'a> Converter<'a> {
             }
             if let Some(ty) = &kept.ty {
                 let param = self.emitter.function.param("carried", StructInfo::Object);
-                inside.push(List::value(ty.clone(), param.into()));
+                let content = Content::Value(param.into());
+                inside.push(Value::List(Rc::new(List { ty: ty.clone(), content, open: !kept.settled })));
                 params.push(TensorInfo { dims: Dims::Unknown, dtype: None });
                 continue;
             }
@@ -296,7 +293,7 @@ impl<'a> Converter<'a> {
             let start = starts.get(k).and_then(Leaf::info);
             let start = start.as_ref().and_then(StructInfo::as_tensor);
             if let Some(Kept { ty: Some(ty), wrapped, .. }) = kept.get(k) {
-                let list = List { ty: ty.clone(), content: Content::Value(value.clone()) };
+                let list = List { ty: ty.clone(), content: Content::Value(value.clone()), open: false };
                 *value = match wrapped {
                     true => self.emitter.item(&list, &Value::int(PrimExpr::i64(0)))?,
                     false => Value::List(Rc::new(list)),
@@ -412,7 +409,7 @@ impl Emitter {
     }
 
     /// The value as the function sees it; `leaves` are those noted for it and the values after it.
-    fn inward<'l>(&mut self, value: &Value, leaves: &mut dyn Iterator<Item = &'l Leaf>) -> Value {
+    fn inward(&mut self, value: &Value, leaves: &mut dyn Iterator<Item = &Leaf>) -> Value {
         match value {
             Value::Tuple(items) => Value::Tuple(items.iter().map(|item| self.inward(item, leaves)).collect()),
             Value::List(list) => {
@@ -422,7 +419,7 @@ impl Emitter {
                     }
                     Content::Value(value) => Content::Value(self.inward(value, leaves)),
                 };
-                Value::List(Rc::new(List { ty: list.ty.clone(), content }))
+                Value::List(Rc::new(List { ty: list.ty.clone(), content, open: list.open }))
             }
             Value::Leaf(Leaf::Var(_)) | Value::Call(_) => match leaves.next() {
                 Some(Leaf::Var(var)) => self.function.param(var.name(), var.info().clone()).into(),

@@ -18,6 +18,8 @@ pub(crate) struct List {
     /// A sequence or an optional.
     pub(crate) ty: Type,
     pub(crate) content: Content,
+    /// The type of the items is not known: it is that of the first item inserted.
+    pub(crate) open: bool,
 }
 
 /// Where the items of a list are.
@@ -32,12 +34,12 @@ pub(crate) enum Content {
 impl List {
     /// A list of these items.
     pub(crate) fn items(ty: Type, items: Vec<Value>) -> Value {
-        Value::List(Rc::new(List { ty, content: Content::Items(items) }))
+        Value::List(Rc::new(List { ty, open: items.is_empty(), content: Content::Items(items) }))
     }
 
     /// A list of the program.
     pub(crate) fn value(ty: Type, value: Value) -> Value {
-        Value::List(Rc::new(List { ty, content: Content::Value(value) }))
+        Value::List(Rc::new(List { ty, content: Content::Value(value), open: false }))
     }
 
     /// The type of its items.
@@ -105,12 +107,9 @@ pub(crate) fn join(a: &Type, b: &Type) -> Result<Type, String> {
     }
 }
 
-/// The type of a list of no items as one of the other type, which tells more.
+/// The type of a list with an item of a type more. The error is a sentence.
 pub(crate) fn with_items(list: &List, item: &Type) -> Result<Type, String> {
-    let item = match list.known() {
-        Some([]) => item.clone(),
-        _ => join(list.item_type(), item)?,
-    };
+    let item = if list.open { item.clone() } else { join(list.item_type(), item)? };
     Ok(match list.ty {
         Type::Optional(_) => Type::Optional(Box::new(item)),
         _ => Type::Sequence(Box::new(item)),

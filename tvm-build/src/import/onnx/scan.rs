@@ -286,7 +286,7 @@ pub(super) fn captures(graph: &Graph, scope: &Scope) -> (Vec<String>, Vec<Value>
 fn refined(value: Value, ty: Option<&Type>) -> Value {
     match (&value, ty) {
         (Value::List(list), Some(ty)) if list.known().is_none_or(<[Value]>::is_empty) => match join(&list.ty, ty) {
-            Ok(_) => Value::List(Rc::new(List { ty: ty.clone(), content: list.content.clone() })),
+            Ok(_) => Value::List(Rc::new(List { ty: ty.clone(), content: list.content.clone(), open: list.open })),
             Err(_) => value,
         },
         _ => value,

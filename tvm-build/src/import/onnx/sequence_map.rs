@@ -40,7 +40,7 @@ impl<'a> Converter<'a> {
             _ => None,
         });
         match lengths.collect::<Option<Vec<usize>>>() {
-            Some(lengths) if !lengths.iter().any(|n| *n == 0) => {
+            Some(lengths) if !lengths.contains(&0) => {
                 if lengths.iter().any(|n| *n != lengths[0]) {
                     return Err(format!("sequences of {lengths:?} items are mapped together").into());
                 }

@@ -7,14 +7,14 @@ use super::super::proto::*;
 use super::make::*;
 
 impl NodeProto {
-    fn graph(mut self, name: &str, graph: GraphProto) -> NodeProto {
+    pub(super) fn graph(mut self, name: &str, graph: GraphProto) -> NodeProto {
         let g = Some(Box::new(graph));
         self.attribute.push(AttributeProto { name: name.into(), kind: 5, g, ..Default::default() });
         self
     }
 }
 
-fn bool_value(name: &str) -> ValueInfoProto {
+pub(super) fn bool_value(name: &str) -> ValueInfoProto {
     let mut value = value(name, "");
     if let Some(TypeProto { value: Some(TypeValue::Tensor(ty)) }) = &mut value.r#type {
         ty.elem_type = 9;
@@ -22,23 +22,23 @@ fn bool_value(name: &str) -> ValueInfoProto {
     value
 }
 
-fn graph(input: Vec<ValueInfoProto>, output: Vec<ValueInfoProto>, node: Vec<NodeProto>) -> GraphProto {
+pub(super) fn graph(input: Vec<ValueInfoProto>, output: Vec<ValueInfoProto>, node: Vec<NodeProto>) -> GraphProto {
     GraphProto { input, output, node, ..Default::default() }
 }
 
-fn scalar(name: &str, value: i64) -> TensorProto {
+pub(super) fn scalar(name: &str, value: i64) -> TensorProto {
     TensorProto { name: name.into(), dims: vec![], data_type: 7, int64_data: vec![value], ..Default::default() }
 }
 
 /// The outputs of `main`.
-fn run(model: &ModelProto, inputs: &[TensorBuf]) -> Vec<TensorBuf> {
+pub(super) fn run(model: &ModelProto, inputs: &[TensorBuf]) -> Vec<TensorBuf> {
     let module = import(model).unwrap_or_else(|e| panic!("{e}"));
     tvm_ir::relax::verify::verify_module(&module).unwrap_or_else(|e| panic!("{e}"));
     let inputs: Vec<Value> = inputs.iter().cloned().map(Value::tensor).collect();
     run_function(&module, "main", &inputs).unwrap_or_else(|e| panic!("{e}")).tensors()
 }
 
-fn floats(shape: &[i64], values: &[f32]) -> TensorBuf {
+pub(super) fn floats(shape: &[i64], values: &[f32]) -> TensorBuf {
     TensorBuf::from_f32(shape, values).unwrap()
 }
 

@@ -6,6 +6,7 @@ mod custom;
 mod data;
 mod files;
 mod fold;
+mod lists;
 mod loops;
 pub(super) mod make;
 mod neural;
