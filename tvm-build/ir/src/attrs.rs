@@ -45,7 +45,7 @@ impl std::fmt::Display for AttrValue {
                 }
                 f.write_str("]")
             }
-            AttrValue::Prim(e) => f.write_str(&crate::ops::show_expr(e)),
+            AttrValue::Prim(e) => f.write_str(&crate::prim::show_expr(e)),
             AttrValue::Map(_) => f.write_str("a dictionary"),
         }
     }

@@ -64,7 +64,6 @@ pub(crate) use blame::{operand_at_fault, with_written_names};
 pub use check::make_call;
 pub(crate) use check::signature;
 pub use legalize::legalize;
-pub(crate) use show::show_expr;
 pub use show::{show_dims, show_info};
 
 use crate::arith::Analyzer;

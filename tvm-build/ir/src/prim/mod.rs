@@ -5,10 +5,12 @@
 
 mod intrinsic;
 mod make;
+mod show;
 mod walk;
 
 pub use intrinsic::{INTRINSICS, Intrinsic, IntrinsicDef, ResultType};
 pub use make::{eval_int, wrap_int};
+pub(crate) use show::show_expr;
 pub use walk::{Substitution, free_vars, rewrite, substitute, visit};
 
 use crate::dtype::DType;

@@ -1,6 +1,7 @@
 //! Checks at run time of what is not proven to be in bounds.
 
-use super::bounds::{CHECK_BOUNDS, Unproven, address, unproven};
+use super::bounds::{CHECK_BOUNDS, address, unproven};
+use super::unproven::Unproven;
 use crate::attrs::AttrValue;
 use crate::diag::Diag;
 use crate::tir::{AssertStmt, PrimFunc, Stmt};
@@ -60,7 +61,7 @@ fn with_checks(s: &Stmt, checks: &BTreeMap<usize, Vec<Unproven>>) -> Result<Stmt
     let Some(found) = checks.get(&address(s)) else { return Ok(new) };
     if let (Stmt::While(_), Some(first)) = (s, found.first()) {
         let message = "an access in the condition of a `while` cannot be checked at run time";
-        return Err(Diag::error(first.span(), message).help("guard it, or let the body keep the value in a buffer"));
+        return Err(Diag::error(first.span, message).help("guard it, or let the body keep the value in a buffer"));
     }
     let mut out: Vec<Stmt> = Vec::new();
     for u in found {

@@ -31,6 +31,7 @@ mod regions;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unproven;
 
 pub use bounds::{CHECK_BOUNDS, check_bounds, verify_bounds};
 pub use instrument::instrument_bound_checkers;

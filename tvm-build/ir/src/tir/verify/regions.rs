@@ -2,8 +2,7 @@
 
 use super::Verifier;
 use crate::arith::Analyzer;
-use crate::ops::show_expr;
-use crate::prim::{CmpOp, PrimExpr, Range};
+use crate::prim::{CmpOp, PrimExpr, Range, show_expr};
 use crate::span::Span;
 use crate::tir::{Block, Region, access_regions};
 
