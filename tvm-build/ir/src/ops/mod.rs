@@ -28,6 +28,7 @@ mod linear_attention;
 mod list;
 mod matmul;
 mod memory;
+mod merge;
 mod ngram;
 mod nms;
 mod nonzero;

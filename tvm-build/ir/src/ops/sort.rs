@@ -1,8 +1,9 @@
 //! Order: sort, argsort, topk.
 //!
-//! Each element's rank is the number of elements that come before it; ranks are a permutation, so that every place of
-//! the result is written once. Equal elements keep their order; NaN is greater than every number.
+//! Each element's rank is the number of elements that come before it, counted for few elements and found by merging for
+//! many; ranks are a permutation, so that every place of the result is written once. Equal elements keep their order; NaN is greater than every number.
 
+use super::merge;
 use super::row::{attr, op, tensor};
 use crate::diag::Diag;
 use crate::dtype::DType;
@@ -136,14 +137,19 @@ fn lower(cx: &LowerCx<'_>, descending: bool, wanted: &[Want]) -> Result<PrimFunc
     };
     let mut te = Te::new();
     let n = x.shape[axis].clone();
-    let rank = te.reduce("rank", Axes::Ax, &x.shape, &[("k", n.clone())], Reducer::Sum, DType::I64, |i, r| {
-        let mut other = i.to_vec();
-        other[axis] = r[0].clone();
-        let (own, theirs) = (PrimExpr::load(x, i.to_vec()), PrimExpr::load(x, other));
-        let (first, second) = if descending { (&own, &theirs) } else { (&theirs, &own) };
-        let ties = less(second, first).logical_not().and(r[0].clone().lt(i[axis].clone()));
-        less(first, second).or(ties).cast(DType::I64)
-    });
+    let before = |a: &PrimExpr, b: &PrimExpr| if descending { less(b, a) } else { less(a, b) };
+    let few = n.as_int().is_some_and(|n| n <= merge::FEW);
+    let rank = if few {
+        te.reduce("rank", Axes::Ax, &x.shape, &[("k", n.clone())], Reducer::Sum, DType::I64, |i, r| {
+            let mut other = i.to_vec();
+            other[axis] = r[0].clone();
+            let (own, theirs) = (PrimExpr::load(x, i.to_vec()), PrimExpr::load(x, other));
+            let ties = before(&own, &theirs).logical_not().and(r[0].clone().lt(i[axis].clone()));
+            before(&theirs, &own).or(ties).cast(DType::I64)
+        })
+    } else {
+        merge::rank(&mut te, x, axis, before)
+    };
     let mut outer = x.shape.clone();
     outer.remove(axis);
     te.block(cx.call.op.name(), Axes::Ax, &outer, &[], &outputs, |i, _| {

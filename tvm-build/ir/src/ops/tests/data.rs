@@ -33,6 +33,7 @@ pub(super) fn samples(add: &mut Add<'_>) {
     }
     add("unique_rows", vec![of("x", &[4, 2], F)], &[], &[4], I);
     add("unique_rows", vec![of("x", &[0, 2], I)], &[("sorted", false.into())], &[0], I);
+    add("argsort", vec![of("x", &[2, 70], F)], &[("axis", 1.into())], &[2, 70], DType::I32);
     for center in [false, true] {
         let mut args = vec![of("boxes", &[2, 5, 4], F), of("scores", &[2, 3, 5], F), number("most", I)];
         args.extend([number("iou", F), number("least", F)]);
@@ -230,5 +231,27 @@ fn suppression_keeps_the_best() {
         assert_eq!(out[1].data, [(expected.len() / 3) as f64]);
         assert_eq!(out[0].data[..expected.len()], expected, "{most} {iou} {least}");
         assert!(out[0].data[expected.len()..].iter().all(|v| *v == 0.0));
+    }
+}
+
+#[test]
+fn many_elements_are_sorted_by_merging() {
+    let mut random = Random::new(23);
+    for (round, n) in [65, 100, 128, 129, 200].into_iter().enumerate() {
+        let dtype = [F, I, DType::I8][round % 3];
+        let x = Array::new(&[2, n, 2], |_| match (dtype.is_float(), random.int(0, 9)) {
+            (true, 0) => f64::NAN,
+            (_, v) => v as f64,
+        });
+        for down in [false, true] {
+            let attrs = [("axis", AttrValue::from(1)), ("descending", down.into()), ("dtype", AttrValue::DType(I))];
+            let out = results("argsort", &[(x.clone(), dtype)], &attrs).unwrap().remove(0);
+            for (a, c) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                let mut order: Vec<i64> = (0..n).collect();
+                let of = |k: i64| [x.at(&[a, k, c])];
+                order.sort_by(|i, j| if down { compare(&of(*j), &of(*i)) } else { compare(&of(*i), &of(*j)) });
+                assert!((0..n).all(|k| out.at(&[a, k, c]) == order[k as usize] as f64), "{n} {dtype} {down}");
+            }
+        }
     }
 }
