@@ -40,7 +40,10 @@ fn of(x: &str, inputs: Vec<ValueInfoProto>, nodes: Vec<NodeProto>, outputs: &[&s
     model
 }
 
-fn run(model: &ModelProto, args: &[Value]) -> Result<Vec<(Vec<i64>, Vec<f64>)>, String> {
+/// Shape and elements.
+type Array = (Vec<i64>, Vec<f64>);
+
+fn run(model: &ModelProto, args: &[Value]) -> Result<Vec<Array>, String> {
     let module = import(model)?;
     tvm_ir::relax::verify::verify_module(&module).map_err(|d| d.to_string())?;
     let out = run_function(&module, "main", args).map_err(|d| d.to_string())?;
