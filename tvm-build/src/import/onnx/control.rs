@@ -111,11 +111,13 @@ impl<'a> Converter<'a> {
         for graph in branches {
             let fork = self.emitter.function.fork();
             let outer = std::mem::replace(&mut self.emitter.function, fork);
+            let elements = self.emitter.elements.scope(true);
             let outputs = self.branch(graph, count, scope, place);
             self.emitter.span = span;
             let leaves: Result<Vec<Leaf>, Fail> =
                 outputs.iter().flatten().map(|output| self.emitter.bind(output)).collect();
             let fork = std::mem::replace(&mut self.emitter.function, outer);
+            self.emitter.elements = elements;
             let leaves = leaves?;
             whole &= outputs.is_some();
             types.push(outputs.iter().flatten().map(type_of).collect());

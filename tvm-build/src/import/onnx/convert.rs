@@ -169,7 +169,8 @@ impl<'a> Converter<'a> {
     pub(super) fn nodes(&mut self, nodes: &[Node], scope: &mut Scope, place: Place<'_>) {
         for node in nodes {
             self.emitter.span = node.span;
-            let values: Vec<Option<Value>> = node.inputs.iter().map(|name| scope.get(name).cloned()).collect();
+            let values: Vec<Option<Value>> =
+                node.inputs.iter().map(|name| scope.get(name).map(|v| self.emitter.told(v.clone()))).collect();
             let outputs = self.node(node, values, scope, place);
             let mut outputs = outputs.unwrap_or_default().into_iter();
             for name in &node.outputs {

@@ -19,6 +19,7 @@ use tvm_ir::span::Span;
 use tvm_ir::structural::func_equal;
 
 use super::dims::identifier;
+use super::elements::Elements;
 use super::fold::{Known, fold};
 use super::limits::check_rank;
 use super::list::Content;
@@ -57,6 +58,8 @@ pub(crate) struct Emitter {
     /// Names of functions.
     names: NameSupply,
     max_elements: u64,
+    /// What is known of the elements of small tensors.
+    pub(super) elements: Elements,
 }
 
 impl Emitter {
@@ -64,7 +67,14 @@ impl Emitter {
     pub(crate) fn new(max_elements: u64) -> Emitter {
         let mut names = NameSupply::new();
         names.reserve("main");
-        Emitter { function: FnBuilder::new(), span: Span::NONE, functions: BTreeMap::new(), names, max_elements }
+        Emitter {
+            function: FnBuilder::new(),
+            span: Span::NONE,
+            functions: BTreeMap::new(),
+            names,
+            max_elements,
+            elements: Elements::default(),
+        }
     }
 
     /// Adds a function to the module, under the name `hint` or one like it; one that is equal and was added under such a
@@ -128,14 +138,14 @@ impl Emitter {
             values.push(coerce(value, kind));
         }
         let mut known = BTreeMap::new();
-        let mut leaves: Vec<Leaf> = values.iter().map(|value| stand_in(value, &mut known)).collect();
+        let mut leaves: Vec<Leaf> = values.iter().map(|value| self.stand_in(value, &mut known)).collect();
         let mut call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
         let mut info = ops::infer(&call, &self.function.bindings().analyzer)?;
         if matches!(&info, StructInfo::Tensor(t) if matches!(t.dims, Dims::Rank(_))) {
             if let Some(checked) = self.agree(op, &values, call.attr("axis").as_int())? {
                 values = checked;
                 known.clear();
-                leaves = values.iter().map(|value| stand_in(value, &mut known)).collect();
+                leaves = values.iter().map(|value| self.stand_in(value, &mut known)).collect();
                 call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
                 info = ops::infer(&call, &self.function.bindings().analyzer)?;
             }
@@ -143,9 +153,10 @@ impl Emitter {
         self.check_size(&info)?;
         let analyzer = &self.function.bindings().analyzer;
         let known = fold(&call, &info, known, analyzer);
-        if let Some(value) = known.as_ref().and_then(|known| known.value(analyzer)) {
+        if let Some(value) = known.as_ref().and_then(|known| known.value(analyzer, &self.elements)) {
             return Ok(value);
         }
+        let known = known.or_else(|| self.elements.fresh(&info));
         // Completing a call may add arguments and rewrite them; the others are the values given.
         let mut given = leaves.into_iter().zip(values);
         let args = call.args.into_iter().map(|leaf| match given.next() {
@@ -155,6 +166,12 @@ impl Emitter {
         let args = args.collect::<Result<_, _>>()?;
         let bound = OnceCell::new();
         Ok(Value::Call(Rc::new(Pending { op, args, attrs: call.attrs, info, span: self.span, bound, known })))
+    }
+
+    /// A value whose elements are known by now to be symbolic dimensions, as these; other values as they are.
+    pub(super) fn told(&mut self, value: Value) -> Value {
+        let Some(known) = self.elements.known(&value) else { return value };
+        known.value(&self.function.bindings().analyzer, &self.elements).unwrap_or(value)
     }
 
     /// Known elements as a tensor that the program computes; other values as they are.
@@ -187,6 +204,24 @@ impl Emitter {
         self.tensor(value)
     }
 
+    /// A leaf of the same struct info, for inference before the value is bound. What is known of it is added to `known`.
+    fn stand_in(&mut self, value: &Value, known: &mut BTreeMap<Var, Known>) -> Leaf {
+        let leaf = match value {
+            Value::Leaf(leaf) => leaf.clone(),
+            Value::Tuple(items) => return Leaf::Tuple(items.iter().map(|v| self.stand_in(v, known)).collect()),
+            Value::Call(call) => {
+                call.bound.get().cloned().unwrap_or_else(|| Var::new("unbound", call.info.clone()).into())
+            }
+            Value::Known(tensor) => Var::new("known", StructInfo::tensor_fixed(&tensor.shape, tensor.dtype)).into(),
+            Value::List(_) => Var::new("unbound", StructInfo::Object).into(),
+            Value::Poison(info) => Var::new("unbound", info.clone().unwrap_or(StructInfo::Object)).into(),
+        };
+        if let Leaf::Var(var) = &leaf {
+            known.extend(self.elements.of(value).map(|value| (var.clone(), value)));
+        }
+        leaf
+    }
+
     /// Binds a value, and before it what it depends on, from the left to the right.
     pub(crate) fn bind(&mut self, value: &Value) -> Result<Leaf, Fail> {
         match value {
@@ -206,6 +241,9 @@ impl Emitter {
                     return Ok(leaf.clone());
                 }
                 let leaf = self.bind_call(call, "lv")?;
+                if let Some(known) = &call.known {
+                    self.elements.tell(&leaf, known);
+                }
                 Ok(call.bound.get_or_init(|| leaf).clone())
             }
         }
@@ -221,7 +259,8 @@ impl Emitter {
     pub(crate) fn normalize(&mut self, value: &Value) -> Result<(), Fail> {
         match value {
             // What is known may never be needed as a tensor.
-            Value::Call(call) if call.bound.get().is_none() && call.known.is_none() => {
+            Value::Call(call) if call.known.as_ref().is_some_and(|known| self.elements.all_told(known)) => Ok(()),
+            Value::Call(call) if call.bound.get().is_none() => {
                 for arg in &call.args {
                     self.bind(arg)?;
                 }
@@ -251,12 +290,16 @@ impl Emitter {
         };
         let tuple = self.bind(value)?;
         let each = infos.into_iter().enumerate();
-        Ok(each.map(|(i, info)| self.field(&tuple, i, info)).collect())
+        let fields: Vec<Leaf> = each.map(|(i, info)| self.field(&tuple, i, info)).collect();
+        if let Some(Known::Tuple(items)) = self.elements.of(value) {
+            fields.iter().zip(&items).for_each(|(field, known)| self.elements.tell(field, known));
+        }
+        Ok(fields.into_iter().map(Value::Leaf).collect())
     }
 
-    fn field(&mut self, tuple: &Leaf, index: usize, info: StructInfo) -> Value {
+    fn field(&mut self, tuple: &Leaf, index: usize, info: StructInfo) -> Leaf {
         let value = Expr::TupleGetItem(tuple.clone(), index);
-        Leaf::Var(self.builder(self.span).emit_as("lv", value, info)).into()
+        Leaf::Var(self.builder(self.span).emit_as("lv", value, info))
     }
 
     /// Binds the results of a function to `gv`, which it returns.
@@ -294,28 +337,6 @@ fn coerce(value: Value, kind: ArgKind) -> Value {
             values.into_iter().next().map_or(value, |v| Leaf::Prim(v).into())
         }
         _ => value,
-    }
-}
-
-/// A leaf of the same struct info, for inference before the value is bound. What is known of it is added to `known`.
-fn stand_in(value: &Value, known: &mut BTreeMap<Var, Known>) -> Leaf {
-    match value {
-        Value::Leaf(leaf) => leaf.clone(),
-        Value::Tuple(items) => Leaf::Tuple(items.iter().map(|v| stand_in(v, known)).collect()),
-        Value::Call(call) => {
-            let leaf = call.bound.get().cloned().unwrap_or_else(|| Var::new("unbound", call.info.clone()).into());
-            if let (Leaf::Var(var), Some(value)) = (&leaf, &call.known) {
-                known.insert(var.clone(), value.clone());
-            }
-            leaf
-        }
-        Value::Known(tensor) => {
-            let var = Var::new("known", StructInfo::tensor_fixed(&tensor.shape, tensor.dtype));
-            known.insert(var.clone(), Known::Exprs((**tensor).clone()));
-            var.into()
-        }
-        Value::List(_) => Var::new("unbound", StructInfo::Object).into(),
-        Value::Poison(info) => Var::new("unbound", info.clone().unwrap_or(StructInfo::Object)).into(),
     }
 }
 

@@ -7,6 +7,7 @@ use tvm_ir::relax::{Dims, StructInfo};
 
 use super::cx::OpCx;
 use super::emit::{Emitter, Fail};
+use super::fold::{Known, shape_value};
 use super::limits::check_rank;
 use super::value::Value;
 
@@ -15,7 +16,8 @@ impl Emitter {
     /// dimension): as many as `known` has. Elements that are known now are themselves. For the others
     /// `R.tensor_to_shape` and `R.match_cast` bind new symbolic variables; where `known` states an extent, the same
     /// `match_cast` checks it at run time. A symbolic variable is never below zero: an element that is negative at
-    /// run time is an error there, so `extents` holds final extents (no -1 of Reshape). Errors: a tensor of another
+    /// run time is an error there, so `extents` holds final extents (no -1 of Reshape). An element that is known to be
+    /// one that was bound before is its variable. Errors: a tensor of another
     /// rank, length or type.
     pub(crate) fn run_time_dims(&mut self, extents: &Value, known: &[Option<PrimExpr>]) -> Result<Vec<PrimExpr>, Fail> {
         check_rank(known.len())?;
@@ -23,7 +25,17 @@ impl Emitter {
             if values.len() != known.len() {
                 return Err(format!("{} extents are given for {} dimensions", values.len(), known.len()).into());
             }
-            return Ok(values);
+            let analyzer = &self.function.bindings().analyzer;
+            let same = |(v, k): (&PrimExpr, &Option<PrimExpr>)| k.as_ref().is_none_or(|k| analyzer.prove_equal(v, k));
+            if values.iter().zip(known).all(same) {
+                return Ok(values);
+            }
+            let differ = |(v, k): &(&PrimExpr, &Option<PrimExpr>)| {
+                v.as_int().is_some_and(|v| k.as_ref().and_then(PrimExpr::as_int).is_some_and(|k| k != v))
+            };
+            if let Some((value, Some(known))) = values.iter().zip(known).find(differ) {
+                return Err(format!("an extent is {value:?}, and it must be {known:?}").into());
+            }
         }
         if known.is_empty() {
             return Ok(Vec::new());
@@ -54,11 +66,25 @@ impl Emitter {
             let checked = StructInfo::tensor(vec![PrimExpr::i64(count)], DType::I64);
             tensor = self.function.bindings().match_cast(leaf, checked).into();
         }
+        let mut known = known.to_vec();
+        let elements = self.told_extents(extents, known.len());
+        let mut checks = false;
+        for (element, known) in elements.iter().zip(&mut known) {
+            let told = element.as_ref().and_then(|(_, dim)| dim.clone());
+            checks |= match (&told, &known) {
+                (Some(told), Some(known)) => !self.function.bindings().analyzer.prove_equal(told, known),
+                (told, _) => told.is_none(),
+            };
+            *known = known.take().or(told);
+        }
+        if let (false, Some(dims)) = (checks, known.iter().cloned().collect::<Option<Vec<_>>>()) {
+            return Ok(dims);
+        }
         let shape = self.call("tensor_to_shape", vec![tensor], vec![])?;
         let leaf = self.bind(&shape)?;
         let builder = self.function.bindings();
         let mut dims = Vec::with_capacity(known.len());
-        for extent in known {
+        for extent in &known {
             dims.push(match extent {
                 Some(extent) => extent.clone(),
                 None => {
@@ -69,7 +95,27 @@ impl Emitter {
             });
         }
         builder.match_cast(leaf, StructInfo::Shape(Dims::Known(dims.clone())));
+        for (element, dim) in elements.into_iter().zip(&dims) {
+            if let Some((element, None)) = element {
+                self.elements.bind_extent(element, dim.clone());
+            }
+        }
         Ok(dims)
+    }
+
+    /// What is known of each of `count` extents: an expression over elements, and the dimension that it is known to be.
+    fn told_extents(&mut self, extents: &Value, count: usize) -> Vec<Option<(PrimExpr, Option<PrimExpr>)>> {
+        let Some(Known::Exprs(tensor)) = self.elements.of(extents) else { return vec![None; count] };
+        let analyzer = &self.function.bindings().analyzer;
+        let told = |e: &PrimExpr| {
+            let e = analyzer.simplify(&e.cast(DType::I64));
+            let value = shape_value(&e, analyzer).filter(|e| self.elements.told(e));
+            let dim = value.filter(|e| analyzer.prove(&e.clone().ge(0))).or_else(|| self.elements.extent(&e));
+            Some((e, dim))
+        };
+        let mut all: Vec<_> = tensor.elements.iter().map(told).collect();
+        all.resize(count, None);
+        all
     }
 }
 

@@ -13,6 +13,7 @@ use tvm_ir::prim::{BinOp, PrimExpr, PrimKind};
 use tvm_ir::relax::{Call, Effects, Expr, Leaf, Legalized, StructInfo, TensorInfo, Var};
 use tvm_ir::tir::PrimFunc;
 
+use super::elements::Elements;
 use super::value::Value;
 
 /// Most elements of a tensor that is computed here; larger ones are data and not shapes.
@@ -45,19 +46,20 @@ impl Known {
     /// The value that stands in place of the call: of integers and bools, and of operators that shapes may have. `None`
     /// if the call stays: floats are data, and whether a program that is imported has a call of constants is the
     /// model's choice.
-    pub(super) fn value(&self, analyzer: &Analyzer) -> Option<Value> {
+    pub(super) fn value(&self, analyzer: &Analyzer, elements: &Elements) -> Option<Value> {
         match self {
             Known::Const(constant) => {
                 let dtype = constant.dtype();
                 (dtype.is_integer() || dtype.is_bool()).then(|| constant.clone().into())
             }
             Known::Exprs(tensor) => {
-                let elements = tensor.elements.iter().map(|e| shape_value(e, analyzer)).collect::<Option<_>>()?;
+                let value = |e| shape_value(e, analyzer).filter(|e| elements.told(e));
+                let elements = tensor.elements.iter().map(value).collect::<Option<_>>()?;
                 let whole = tensor.dtype.is_integer();
                 whole.then(|| Value::known(ExprTensor { elements, ..tensor.clone() }))
             }
             Known::Tuple(items) => {
-                Some(Value::Tuple(items.iter().map(|item| item.value(analyzer)).collect::<Option<_>>()?))
+                Some(Value::Tuple(items.iter().map(|item| item.value(analyzer, elements)).collect::<Option<_>>()?))
             }
         }
     }
@@ -214,7 +216,7 @@ fn short(e: &PrimExpr) -> bool {
 
 /// The expression as one that shapes may have, which the program can compute: operators of integers that are defined
 /// whatever the variables are.
-fn shape_value(e: &PrimExpr, analyzer: &Analyzer) -> Option<PrimExpr> {
+pub(super) fn shape_value(e: &PrimExpr, analyzer: &Analyzer) -> Option<PrimExpr> {
     let inner = |e: &PrimExpr| shape_value(e, analyzer);
     match e.kind() {
         PrimKind::Int(_) | PrimKind::Var(_) => Some(e.clone()),

@@ -123,8 +123,10 @@ impl<'a> Converter<'a> {
             let mut inner = FnBuilder::new();
             inner.bindings().analyzer = self.emitter.function.bindings().analyzer.clone();
             let outer = std::mem::replace(&mut self.emitter.function, inner);
+            let elements = self.emitter.elements.scope(false);
             let made = self.iteration(given, &passed, &carried, &mut kept, body);
             self.emitter.function = outer;
+            self.emitter.elements = elements;
             match made? {
                 Attempt::Failed => return Ok(None),
                 Attempt::Again => self.emitter.functions.retain(|name, _| functions.contains(name)),

@@ -26,6 +26,7 @@ mod data_type;
 mod datum;
 mod declared;
 mod dims;
+mod elements;
 mod emit;
 mod extents;
 mod external;

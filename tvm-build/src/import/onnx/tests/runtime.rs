@@ -240,3 +240,30 @@ fn grids_crops_and_images() {
     fails(18, &[1, 5, 5], col2im.clone(), &[("i", &[5, 6]), ("b", &[1, 5])], "");
     fails(18, &[1, 6, 5], col2im, &[("i", &[5, 5]), ("b", &[1, 5])], "");
 }
+
+#[test]
+fn one_element_is_one_extent() {
+    // Parts of one shape, split and joined: the sum is of equal shapes, which inference must see.
+    let nodes = vec![
+        node("Split", &["s"], &["h", "w"]).int("num_outputs", 2),
+        node("ConstantOfShape", &["s"], &["a"]),
+        node("Concat", &["w", "h"], &["t"]).int("axis", 0),
+        node("ConstantOfShape", &["t"], &["b"]),
+        node("Transpose", &["b"], &["c"]).ints("perm", &[1, 0]),
+        node("Add", &["a", "c"], &["d"]),
+        node("Add", &["s", "s"], &["twice"]),
+        node("ConstantOfShape", &["twice"], &["e"]),
+        node("Concat", &["d", "d"], &["f"]).int("axis", 0),
+        node("Concat", &["f", "f"], &["g"]).int("axis", 1),
+        node("Add", &["e", "g"], &["y"]),
+    ];
+    let mut model = model(18, "1", vec![], nodes);
+    model.graph.as_mut().unwrap().input = vec![int_value("s", "2")];
+    let module = import(&model).unwrap();
+    let run = |s: &[i64]| {
+        let s = TensorBuf::from_i64(DType::I64, &[2], s).unwrap();
+        run_function(&module, "main", &[Value::tensor(s)]).map(|y| y.as_tensor().unwrap().shape)
+    };
+    assert_eq!(run(&[2, 3]).unwrap(), [4, 6]);
+    assert!(run(&[2, -3]).is_err());
+}
