@@ -88,7 +88,7 @@ static FILES: &[&[Row]] = &[
 /// The operator sets: domain, families, newest version.
 static SETS: &[(&str, &[&[Row]], i64)] = &[
     ("", FILES, NEWEST_OPSET),
-    ("ai.onnx.ml", &[trees::ROWS], 5),
+    ("ai.onnx.ml", &[strings::ML_ROWS, trees::ROWS], 5),
     ("ai.onnx.preview.training", &[training::ROWS], 1),
     ("com.microsoft", microsoft::FILES, 1),
 ];

@@ -8,8 +8,10 @@ use tvm_ir::relax::{Expr, Leaf, StructInfo};
 
 use super::Row;
 use crate::import::onnx::cx::{OpCx, Outputs};
-use crate::import::onnx::emit::{Emitter, Fail};
-use crate::import::onnx::value::Value;
+use crate::import::onnx::data_type::DataType;
+use crate::import::onnx::emit::{Emitter, Fail, constant_of};
+use crate::import::onnx::tensor::Tensor;
+use crate::import::onnx::value::{Value, constant, int_constant};
 
 /// By operator and version.
 pub(super) static ROWS: &[Row] = &[
@@ -130,4 +132,80 @@ fn regex_full_match(cx: &mut OpCx<'_>) -> Outputs {
     let pattern = strings(cx.emitter, &[&pattern], vec![1])?;
     let dims = cx.dims(&x, "X")?;
     Ok(vec![builtin(cx.emitter, "text_match", vec![x, pattern], StructInfo::tensor(dims, DType::BOOL))?])
+}
+
+/// By operator and version, of the set `ai.onnx.ml`.
+pub(super) static ML_ROWS: &[Row] = &[("LabelEncoder", 2, label_encoder)];
+
+/// A tensor of an attribute.
+pub(crate) fn tensor_value(emitter: &mut Emitter, tensor: &Tensor) -> Result<Value, Fail> {
+    if tensor.dtype != DataType::String {
+        return Ok(constant(tensor)?.into());
+    }
+    let all = tensor.strings.iter().map(|s| std::str::from_utf8(s)).collect::<Result<Vec<_>, _>>();
+    strings(emitter, &all.map_err(|_| "a string is not UTF-8")?, tensor.shape.clone())
+}
+
+/// The list in one of the attributes `<name>_strings`, `…_int64s`, `…_floats`, `…_tensor`, and the ending of its name.
+fn list(cx: &mut OpCx<'_>, name: &str) -> Result<(Value, &'static str), Fail> {
+    let mut found = Vec::new();
+    if let Some(all) = cx.node.strings(&format!("{name}_strings"))? {
+        let count = all.len() as u64;
+        found.push((strings(cx.emitter, &all, vec![count])?, "string"));
+    }
+    if let Some(all) = cx.node.ints(&format!("{name}_int64s"))? {
+        found.push((int_constant(all, false).ok_or("the list is malformed")?.into(), "int64"));
+    }
+    if let Some(all) = cx.node.floats(&format!("{name}_floats"))? {
+        let numbers: Vec<f64> = all.iter().map(|v| f64::from(*v)).collect();
+        let made = constant_of(&numbers, vec![all.len() as u64], DType::F32);
+        found.push((made.ok_or("the list is malformed")?.into(), "float"));
+    }
+    if let Some(tensor) = cx.node.tensor(&format!("{name}_tensor"))? {
+        found.push((tensor_value(cx.emitter, tensor)?, "tensor"));
+    }
+    match (found.pop(), found.pop()) {
+        (Some(one), None) => Ok(one),
+        _ => Err(format!("one of the attributes {name}_strings, _int64s, _floats and _tensor must be given").into()),
+    }
+}
+
+/// Each element replaced by the value at the place of the first key that it equals; by the default if there is none.
+fn label_encoder(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let (keys, _) = list(cx, "keys")?;
+    let (values, kind) = list(cx, "values")?;
+    // All are read; the one of the values' type counts.
+    let text = cx.node.string_or("default_string", "_Unused")?.to_string();
+    let (int, float) = (cx.node.int_or("default_int64", -1)?, cx.node.float_or("default_float", -0.0)?);
+    let given = cx.node.tensor("default_tensor")?;
+    let dtype = cx.dtype(&values, "the values")?;
+    let default = match (kind, given) {
+        (_, Some(tensor)) => tensor_value(cx.emitter, tensor)?,
+        ("string", _) => strings(cx.emitter, &[&text], vec![1])?,
+        ("int64", _) => int_constant(&[int], false).ok_or("the default is malformed")?.into(),
+        ("float", _) => constant_of(&[f64::from(float)], vec![1], dtype).ok_or("the default is malformed")?.into(),
+        _ => return Err("attribute 'default_tensor' is missing".into()),
+    };
+    if cx.dtype(&default, "the default")? != dtype {
+        return Err(format!("the default is not of the values' type, {dtype}").into());
+    }
+    let key_count = cx.dims(&keys, "the keys")?;
+    let [count] = &key_count[..] else { return Err("the keys must have one axis".into()) };
+    let count = count.as_int().ok_or("the number of keys is not known")?;
+    if cx.dims(&values, "the values")? != key_count {
+        return Err("there must be as many values as keys".into());
+    }
+    let default = cx.reshape(&default, vec![PrimExpr::i64(1)])?;
+    let table = cx.call("concat", vec![Value::Tuple(vec![values, default])], vec![("axis", 0i64.into())])?;
+    let mut dims = cx.dims(&x, "X")?;
+    dims.push(PrimExpr::i64(1));
+    let column = cx.reshape(&x, dims)?;
+    let equal = cx.apply("equal", &[&column, &keys])?;
+    let places: Vec<i64> = (0..count).collect();
+    let places: Value = int_constant(&places, false).ok_or("the list is malformed")?.into();
+    let none = cx.scalar(count as f64, DType::I64)?;
+    let place = cx.apply("where", &[&equal, &places, &none])?;
+    let place = cx.call("min", vec![place], vec![("axis", vec![-1i64].into())])?;
+    Ok(vec![cx.call("take", vec![table, place], vec![("axis", 0i64.into())])?])
 }
