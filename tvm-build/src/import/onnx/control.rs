@@ -8,7 +8,7 @@ use super::emit::Fail;
 use super::graph::{Dim, Graph, Node, Type};
 use super::list::{self, List, type_of};
 use super::reader::NodeReader;
-use super::value::{Value, constant};
+use super::value::Value;
 
 impl<'a> Converter<'a> {
     /// A conditional. If the condition is a constant, only the branch that is taken.
@@ -71,9 +71,10 @@ impl<'a> Converter<'a> {
         }
         scope.extend(graph.inputs.iter().map(|i| i.name.clone()).zip(inputs));
         for (name, tensor) in &graph.initializers {
-            match constant(tensor) {
-                Ok(constant) => scope.insert(name.clone(), constant.into()),
-                Err(message) => {
+            match super::ops::tensor_value(&mut self.emitter, tensor) {
+                Ok(value) => scope.insert(name.clone(), value),
+                Err(fail) => {
+                    let message = fail.0.message;
                     self.faults.push(Diag::error(span, format!("initializer '{name}': {message}")));
                     scope.insert(name.clone(), Value::Poison(None))
                 }

@@ -18,7 +18,7 @@ use super::list::typed;
 use super::ops::{self, Found};
 use super::places::{Faults, MAX_SHOWN, shown};
 use super::reader::{Caller, NodeReader};
-use super::value::{Value, constant, dtype};
+use super::value::{Value, dtype};
 
 /// Deepest nesting of functions of the model that use functions.
 const MAX_FUNCTION_DEPTH: u32 = 32;
@@ -83,9 +83,10 @@ impl<'a> Converter<'a> {
     fn main(&mut self, graph: &'a Graph) -> Option<Function> {
         let mut scope = Scope::new();
         for (name, tensor) in &graph.initializers {
-            let value = match constant(tensor) {
-                Ok(constant) => constant.into(),
-                Err(message) => {
+            let value = match ops::tensor_value(&mut self.emitter, tensor) {
+                Ok(value) => value,
+                Err(fail) => {
+                    let message = fail.0.message;
                     self.faults.push(Diag::error(self.model.span, format!("initializer '{name}': {message}")));
                     Value::Poison(None)
                 }

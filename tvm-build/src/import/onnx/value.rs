@@ -138,7 +138,7 @@ impl From<Constant> for Value {
 /// The constant of a tensor, over the same bytes. The error is a sentence about the element type.
 pub(crate) fn constant(tensor: &Tensor) -> Result<Constant, String> {
     if tensor.dtype == DataType::String {
-        return Err("constants of strings are not supported; pass the strings as an input".to_owned());
+        return Err("strings are not known when the model is compiled".to_owned());
     }
     let dtype = dtype(tensor.dtype)?;
     Constant::new(dtype, tensor.shape.clone(), Bytes::new(tensor.data.clone()))

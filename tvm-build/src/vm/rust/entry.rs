@@ -501,6 +501,7 @@ fn has_packed(entry: &Entry) -> bool {
 /// What documentation says of an element type: of packed ones, how they lie in their bytes.
 fn described(d: DType) -> String {
     match d.per_byte() {
+        _ if d == DType::TEXT => format!("{d}; `state().intern` makes and `state().text` shows them"),
         1 => d.to_string(),
         n => format!("{d}, {n} elements a byte, the first in the lowest bits"),
     }

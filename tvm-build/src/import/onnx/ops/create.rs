@@ -6,6 +6,7 @@ use tvm_ir::dtype::DType;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::Leaf;
 
+use super::strings::{strings, tensor_value};
 use super::{Row, ints};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::data_type::DataType;
@@ -47,12 +48,20 @@ fn constant_node(cx: &mut OpCx<'_>) -> Outputs {
         return Err(format!("exactly one of the attributes {} must be given", names.join(", ")).into());
     };
     let made = match (name, value) {
-        ("value" | "sparse_value", V::Tensor(tensor)) => Some(constant(tensor)?),
+        ("value" | "sparse_value", V::Tensor(tensor)) => return Ok(vec![tensor_value(cx.emitter, tensor)?]),
         ("value_float", V::Float(v)) => floats(&[*v], true),
         ("value_floats", V::Floats(v)) => floats(v, false),
         ("value_int", V::Int(v)) => int_constant(&[*v], true),
         ("value_ints", V::Ints(v)) => int_constant(v, false),
-        ("value_string" | "value_strings", _) => return Err("constants of strings are not supported".into()),
+        ("value_string", V::String(_)) => {
+            let one = cx.node.string(name)?.ok_or("attribute 'value_string' is missing")?;
+            return Ok(vec![strings(cx.emitter, &[one], vec![])?]);
+        }
+        ("value_strings", V::Strings(_)) => {
+            let all = cx.node.strings(name)?.unwrap_or_default();
+            let count = all.len() as u64;
+            return Ok(vec![strings(cx.emitter, &all, vec![count])?]);
+        }
         _ => None,
     };
     let made = made.ok_or_else(|| format!("attribute '{name}' cannot be {}", value.kind()))?;

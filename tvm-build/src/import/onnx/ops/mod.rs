@@ -39,6 +39,8 @@ mod views;
 mod vision;
 mod window;
 
+pub(super) use strings::tensor_value;
+
 use super::cx::{OpCx, Outputs};
 use super::graph::OpName;
 
