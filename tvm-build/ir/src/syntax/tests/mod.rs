@@ -1,5 +1,7 @@
 //! Round trips, both dialects, and errors.
 
+#[cfg(feature = "rust")]
+mod bounds;
 mod errors;
 mod fuzz;
 mod roundtrip;

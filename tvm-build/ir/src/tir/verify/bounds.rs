@@ -265,6 +265,9 @@ impl Checker {
         if divided.as_ref().is_some_and(|an| an.prove(&low) && an.prove(&high)) {
             return true;
         }
+        if self.with_choices(an).is_some_and(|an| an.prove(&low) && an.prove(&high)) {
+            return true;
+        }
         let claim = low.clone().and(high.clone());
         let counterexample = find(&self.free, &self.frames, e, extent, &claim);
         let span = e.span().or(self.span);
@@ -280,6 +283,23 @@ impl Checker {
             counterexample,
         });
         false
+    }
+
+    /// What is known when of each "either … or" that holds here the side is taken that can hold; `None` when there is
+    /// nothing to learn.
+    fn with_choices(&self, an: &Analyzer) -> Option<Analyzer> {
+        let mut out = an.clone();
+        let mut any = false;
+        for f in &self.frames {
+            let Frame::Holds(cond) = f else { continue };
+            let PrimKind::Or(a, b) = cond.kind() else { continue };
+            let left = [(a, b), (b, a)].into_iter().find(|(not, _)| an.prove(&(*not).clone().logical_not()));
+            if let Some((_, holds)) = left {
+                out.assume(holds);
+                any = true;
+            }
+        }
+        any.then_some(out)
     }
 
     /// A claim of an expression inside the statement, as one that must hold before it: it says nothing where the
