@@ -122,7 +122,7 @@ fn external_functions_that_do_not_fit_are_all_reported() {
         &fails("undeclared", "build"),
         &[
             "the external function `absent` is not declared",
-            "src/main.rs:7:17",
+            "src/main.rs:7:21",
             "extern \"C\" fn absent(x: *const f32, p1: i64, out: *mut f32)",
             "`halve`: parameter `x` is `*const f64`, argument y is a tensor (4,) float32",
             "`halve`: parameter `y` is `*mut f64`",

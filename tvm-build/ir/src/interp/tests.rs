@@ -423,5 +423,5 @@ fn external_functions_cannot_be_run() {
     let x = relax::Value::tensor(TensorBuf::zeros(DType::F32, &[2]).unwrap());
     let error = relax::run_function(&module, "main", &[x]).unwrap_err();
     let shown = crate::render::render(&error, &sources);
-    assert!(shown.contains("f is external: the interpreter cannot call it") && shown.contains("m.py:3:5"), "{shown}");
+    assert!(shown.contains("f is external: the interpreter cannot call it") && shown.contains("m.py:3:9"), "{shown}");
 }

@@ -2,12 +2,13 @@
 
 use super::samples::{call, of, samples, shape};
 use crate::arith::Analyzer;
+use crate::attrs::AttrValue;
 use crate::dtype::DType;
 use crate::module::{Func, IRModule};
 use crate::ops::{all, infer};
-use crate::prim::{INTRINSICS, PrimKind};
+use crate::prim::{INTRINSICS, PrimExpr, PrimKind};
 use crate::relax::build::FnBuilder;
-use crate::relax::{Call, Expr, Leaf};
+use crate::relax::{Call, Expr, Leaf, StructInfo, Var};
 use crate::render::render_all;
 use crate::span::SourceMap;
 use crate::structural::diff;
@@ -40,12 +41,22 @@ fn module(call: &Call) -> IRModule {
 /// Calls of rows whose results have no known shape, and so no sample.
 fn others() -> Vec<Call> {
     let x = of("x", &[4], DType::F32);
+    let list = Leaf::Var(Var::new("list", StructInfo::Object));
+    let one = Leaf::Prim(PrimExpr::i64(1));
+    let joined = [("axis", AttrValue::Int(0)), ("dtype", AttrValue::DType(DType::F32)), ("ndim", AttrValue::Int(1))];
     vec![
         call("at_most", vec![shape(&[3]), shape(&[4])], &[]),
         call("nonzero", vec![x.clone()], &[]),
         call("shape_of", vec![x.clone()], &[]),
         call("tensor_to_shape", vec![of("s", &[2], DType::I64)], &[]),
-        call("unique", vec![x], &[]),
+        call("unique", vec![x.clone()], &[]),
+        call("list.at", vec![list.clone(), one.clone()], &[]),
+        call("list.concat", vec![list.clone()], &joined),
+        call("list.erase", vec![list.clone()], &[]),
+        call("list.insert", vec![list.clone(), x.clone(), one], &[]),
+        call("list.length", vec![list], &[]),
+        call("list.make", vec![Leaf::Tuple(vec![x.clone(), x.clone()])], &[]),
+        call("list.split", vec![x, of("n", &[], DType::I64)], &joined[..1]),
     ]
 }
 
