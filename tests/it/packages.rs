@@ -124,7 +124,7 @@ fn external_functions_that_do_not_fit_are_all_reported() {
             "the external function `absent` is not declared",
             "src/main.rs:7:21",
             "extern \"C\" fn absent(x: *const f32, p1: i64, out: *mut f32)",
-            "`halve`: parameter `x` is `*const f64`, argument y is a tensor (4,) float32",
+            "`halve`: parameter `x` is `*const f64`, argument y is a tensor (4,) f32",
             "`halve`: parameter `y` is `*mut f64`",
             "src/main.rs:8:13",
             "src/main.rs:17: `extern \"C\" fn halve(x: *const f64, n: usize, y: *mut f64)`",

@@ -160,7 +160,7 @@ impl Check<'_> {
             let m = format!("parameter `{}` is `{}`, {what} is {info}", p.name, p.text);
             let wanted = pointer(dtype, *writable, self.d.language);
             let convert = match (element, writable) {
-                (Some(e), false) => format!(", or convert the argument with R.astype(…, dtype=\"{e}\")"),
+                (Some(e), false) => format!(", or convert the argument to {e} with R.astype"),
                 (Some(e), true) => format!(", or let the output be a tensor of {e}"),
                 (None, _) => String::new(),
             };
