@@ -57,7 +57,7 @@ fn calls_that_do_not_fit() {
     let text = said(CALL, &["fn f(x: *const f64, n: i64, m: i64, y: *mut f32)"]);
     for part in [
         "error: external function `f`: parameter `x` is `*const f64`, argument x is a tensor (n, 4) float32",
-        " --> m.py:6:9",
+        " --> m.py:6:13",
         "note: ops.rs:7: `extern \"C\" fn f(x: *const f64, n: i64, m: i64, y: *mut f32)`",
         "help: declare `x` as `*const f32`, or convert the argument to float64 with R.astype",
     ] {
