@@ -237,3 +237,44 @@ fn what_changes_its_shape_lies_in_the_overflow_store() {
         assert_eq!(call(4, 1, options).unwrap()[0], (vec![4], vec![0., 2., 4., 6.]));
     }
 }
+
+#[test]
+fn loops_in_branches() {
+    let (bodies, _) = GROWING.split_once("    @R.function\n    def main").unwrap();
+    let main = r#"
+    @R.function
+    def main(x: R.Tensor((2,), "float32"), y: R.Tensor((3,), "float32"), w: R.Tensor((5,), "float32"), k: R.Tensor((), "int64"), c: R.Tensor((), "bool")) -> R.Tensor(ndim=1, dtype="float32"):
+        cls = Module
+        z = T.int64()
+        d = T.int64()
+        if c:
+            r = R.while_loop(cls.step, (w,), (x, y), trip_count=k, out_sinfo=[R.Tensor(ndim=1, dtype="float32"), R.Tensor(ndim=1, dtype="float32"), R.Tensor((z, 5), "float32"), R.Tensor(ndim=2, dtype="float32")])
+            s: R.Tensor(ndim=1, dtype="float32") = r[0]
+        else:
+            s: R.Tensor(ndim=1, dtype="float32") = w
+        t = R.match_cast(s, R.Tensor((d,), "float32"))
+        u = R.call_tir(cls.double, (t,), out_sinfo=R.Tensor((d,), "float32"))
+        return u
+"#;
+    let text = format!("{bodies}{main}");
+    for options in [Options::default(), POISON] {
+        let c = compiled(&text, &options);
+        let program = c.program.to_static(TABLES);
+        // SAFETY: kernels and weights belong to the program.
+        let mut session = unsafe { Session::new(program, &[]) };
+        let main = session.function("main").unwrap();
+        for (count, cond, expected) in
+            [(0i64, 1u8, vec![2f32, 4.]), (1, 1, vec![6., 8., 10.]), (7, 0, vec![2., 2., 2., 2., 2.])]
+        {
+            let mut k = HostTensor::new(DType::I64, &[], &count.to_le_bytes()).unwrap();
+            let mut cond = HostTensor::new(DType::BOOL, &[], &[cond]).unwrap();
+            let mut args = [vector(&[1., 2.]), vector(&[3., 4., 5.]), vector(&[1.; 5])];
+            let args: Vec<_> = args.iter_mut().chain([&mut k, &mut cond]).map(HostTensor::input).collect();
+            let mut storage = HostStorage::new(&program.functions[main]);
+            let value = session.call(main, &args, &mut storage).unwrap_or_else(|e| panic!("{e}"));
+            // SAFETY: the call has just been made with this storage.
+            let found = unsafe { session.returned(value, &storage) };
+            assert_eq!(values(&found[0]), expected, "{count} {program}");
+        }
+    }
+}
