@@ -2,7 +2,7 @@
 
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::dtype::DType;
-use tvm_ir::prim::PrimExpr;
+use tvm_ir::prim::{BinOp, PrimExpr};
 
 use super::Row;
 use super::create::element_type;
@@ -13,6 +13,7 @@ use crate::import::onnx::value::Value;
 /// By operator and version.
 pub(super) static ROWS: &[Row] = &[
     ("Bernoulli", 15, bernoulli),
+    ("Multinomial", 7, multinomial),
     ("RandomNormal", 1, |cx| of_shape(cx, NORMAL)),
     ("RandomNormalLike", 1, |cx| like(cx, NORMAL)),
     ("RandomUniform", 1, |cx| of_shape(cx, UNIFORM)),
@@ -76,4 +77,38 @@ fn bernoulli(cx: &mut OpCx<'_>) -> Outputs {
     let drawn = cx.call("random.uniform", vec![Value::shape(dims)], attrs)?;
     let hit = cx.apply("less", &[&drawn, &x])?;
     Ok(vec![cx.call("astype", vec![hit], vec![("dtype", AttrValue::DType(to))])?])
+}
+
+/// Places drawn from rows of logarithms of probabilities: how many of the running sums of a row are not above the number drawn.
+fn multinomial(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let dims = cx.dims(&x, "input")?;
+    let [rows, classes] = &dims[..] else { return Err(format!("the input must have two axes, not {dims:?}").into()) };
+    let samples = cx.node.int_or("sample_size", 1)?;
+    if samples < 1 {
+        return Err(format!("attribute 'sample_size' cannot be {samples}").into());
+    }
+    let to = match cx.node.int_or("dtype", 6)? {
+        6 => DType::I32,
+        7 => DType::I64,
+        other => return Err(format!("attribute 'dtype' is 6 or 7, int32 or int64, not {other}").into()),
+    };
+    let wide = |cx: &mut OpCx<'_>, v: Value, dtype: DType| {
+        cx.call("astype", vec![v], vec![("dtype", AttrValue::DType(dtype))])
+    };
+    let x = wide(cx, x, DType::F32)?;
+    let shares = cx.call("nn.softmax", vec![x], vec![("axis", 1.into())])?;
+    let sums = cx.call("cumsum", vec![shares], vec![("axis", 1.into())])?;
+    let sums = cx.reshape(&sums, vec![rows.clone(), PrimExpr::i64(1), classes.clone()])?;
+    let one = PrimExpr::i64(1);
+    let drawn = Value::shape(vec![rows.clone(), PrimExpr::i64(samples), one.clone()]);
+    let drawn = cx.call("random.uniform", vec![drawn], vec![("seed", seed(cx)?.into())])?;
+    let passed = cx.apply("greater_equal", &[&drawn, &sums])?;
+    let passed = wide(cx, passed, to)?;
+    let place = cx.call("sum", vec![passed], vec![("axis", vec![2].into())])?;
+    // Rounding may leave the last sum below 1.
+    let last = PrimExpr::binary(BinOp::Sub, classes.clone(), one);
+    let last = cx.emitter.materialize(&[last], true)?;
+    let last = wide(cx, last, to)?;
+    Ok(vec![cx.apply("minimum", &[&place, &last])?])
 }

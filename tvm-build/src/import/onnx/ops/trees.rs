@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use tvm_ir::attrs::AttrValue;
+use tvm_ir::dtype::DType;
 
 use super::Row;
 use crate::import::onnx::cx::{OpCx, Outputs};
@@ -14,6 +15,7 @@ use crate::import::onnx::value::{Value, constant, int_constant, ints_of, numbers
 pub(super) static ROWS: &[Row] = &[
     ("ArrayFeatureExtractor", 1, array_feature_extractor),
     ("Binarizer", 1, binarizer),
+    ("LabelEncoder", 2, label_encoder),
     ("TreeEnsemble", 5, tree_ensemble),
 ];
 
@@ -39,6 +41,80 @@ fn binarizer(cx: &mut OpCx<'_>) -> Outputs {
     let threshold = cx.scalar(threshold, dtype)?;
     let above = cx.apply("greater", &[&x, &threshold])?;
     Ok(vec![cx.call("astype", vec![above], vec![("dtype", AttrValue::DType(dtype))])?])
+}
+
+/// Keys or values of a LabelEncoder: an attribute of numbers, or from version 4 on a tensor.
+fn labels(cx: &OpCx<'_>, kind: &str) -> Result<(DType, Vec<f64>, Vec<i64>), Fail> {
+    let name = |suffix: &str| format!("{kind}_{suffix}");
+    if cx.node.strings(&name("strings"))?.is_some() {
+        return Err(format!("attribute '{}': strings are not supported", name("strings")).into());
+    }
+    if let Some(floats) = cx.node.floats(&name("floats"))? {
+        return Ok((DType::F32, floats.iter().copied().map(f64::from).collect(), Vec::new()));
+    }
+    if let Some(ints) = cx.node.ints(&name("int64s"))? {
+        return Ok((DType::I64, Vec::new(), ints.to_vec()));
+    }
+    let tensor = cx.node.tensor(&name("tensor"))?;
+    let constant = constant(tensor.ok_or_else(|| format!("the attribute with {kind} is missing"))?)?;
+    match (ints_of(&constant), numbers_of(&constant)) {
+        (Some(ints), _) => Ok((constant.dtype(), Vec::new(), ints)),
+        (None, Some(floats)) => Ok((constant.dtype(), floats, Vec::new())),
+        (None, None) => Err(format!("the {kind} must be numbers").into()),
+    }
+}
+
+/// The label of a number, or the default where it is no key. Of equal keys the last counts; NaN is a key as others are.
+fn label_encoder(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "X")?;
+    let (key_type, mut keys, mut int_keys) = labels(cx, "keys")?;
+    let (value_type, mut values, mut int_values) = labels(cx, "values")?;
+    let count = keys.len().max(int_keys.len());
+    if count == 0 || values.len().max(int_values.len()) != count {
+        return Err("there must be as many values as keys, and one at least".into());
+    }
+    let default = match (cx.node.tensor("default_tensor")?, cx.node.float("default_float")?) {
+        (Some(tensor), _) => cx.reshape(&constant(tensor)?.into(), Vec::new())?,
+        (None, number) if value_type.is_float() => cx.scalar(f64::from(number.unwrap_or(-0.0)), value_type)?,
+        (None, _) => {
+            let default = cx.node.int_or("default_int64", -1)?;
+            int_constant(&[default], true).ok_or("the default has no constant")?.into()
+        }
+    };
+    cx.node.int("default_int64")?;
+    cx.node.string("default_string")?;
+    let own = cx.dtype(&x, "X")?;
+    if own != key_type {
+        return Err(format!("X is {own}, and the keys are {key_type}").into());
+    }
+    keys.reverse();
+    int_keys.reverse();
+    values.reverse();
+    int_values.reverse();
+    let list = |floats: &[f64], ints: &[i64], dtype: DType| -> Result<Value, Fail> {
+        let made = if dtype == DType::I64 {
+            int_constant(ints, false)
+        } else {
+            let numbers: Vec<f64> =
+                if floats.is_empty() { ints.iter().map(|v| *v as f64).collect() } else { floats.to_vec() };
+            constant_of(&numbers, vec![numbers.len() as u64], dtype)
+        };
+        Ok(made.ok_or_else(|| format!("labels of {dtype} are not supported"))?.into())
+    };
+    let (keys, values) = (list(&keys, &int_keys, key_type)?, list(&values, &int_values, value_type)?);
+    let wide = cx.call("expand_dims", vec![x], vec![("axis", vec![-1].into())])?;
+    let mut same = cx.apply("equal", &[&wide, &keys])?;
+    if own.is_float() {
+        let (a, b) = (cx.apply("isnan", &[&wide])?, cx.apply("isnan", &[&keys])?);
+        let both = cx.apply("logical_and", &[&a, &b])?;
+        same = cx.apply("logical_or", &[&same, &both])?;
+    }
+    let same = cx.call("astype", vec![same], vec![("dtype", AttrValue::DType(DType::I32))])?;
+    let place = cx.call("argmax", vec![same.clone()], vec![("axis", (-1).into())])?;
+    let found = cx.call("max", vec![same], vec![("axis", vec![-1].into())])?;
+    let found = cx.call("astype", vec![found], vec![("dtype", AttrValue::DType(DType::BOOL))])?;
+    let label = cx.call("take", vec![values, place], vec![("axis", 0.into())])?;
+    Ok(vec![cx.apply("where", &[&found, &label, &default])?])
 }
 
 /// Most nodes of all trees, and most nodes on a way from a root.

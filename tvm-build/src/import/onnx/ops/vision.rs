@@ -78,7 +78,7 @@ fn roi_align(cx: &mut OpCx<'_>, half_pixel: bool) -> Outputs {
 fn max_unpool(cx: &mut OpCx<'_>) -> Outputs {
     let (x, indices, shape) = (cx.input(0, "X")?, cx.input(1, "I")?, cx.optional(2));
     let dims = cx.dims(&x, "X")?;
-    let [batch @ ..] = &dims[..2.min(dims.len())];
+    let batch = &dims[..2.min(dims.len())];
     let spatial =
         dims.get(2..).filter(|s| !s.is_empty()).ok_or_else(|| format!("X of shape {dims:?} has no spatial axes"))?;
     let window = Window::read(cx, spatial.len(), None)?;

@@ -267,3 +267,16 @@ fn one_element_is_one_extent() {
     assert_eq!(run(&[2, 3]).unwrap(), [4, 6]);
     assert!(run(&[2, -3]).is_err());
 }
+
+#[test]
+fn drawn_places() {
+    let node = node("Multinomial", &["x"], &["y"]).int("sample_size", 200).int("dtype", 7);
+    let drawn = results(22, &[2, 3], &node, &[], false).unwrap().swap_remove(0);
+    assert_eq!(drawn.shape, [2, 200]);
+    // Of rows 0, 1, 2 and 3, 4, 5 the last place has e² of 1 + e + e², two thirds.
+    for row in drawn.to_f64().chunks(200) {
+        assert!(row.iter().all(|v| [0.0, 1.0, 2.0].contains(v)));
+        let last = row.iter().filter(|v| **v == 2.0).count();
+        assert!((110..160).contains(&last), "{last}");
+    }
+}
