@@ -1,6 +1,6 @@
 /// Compiled model: 64 bytes of arena, 16 bytes of weights, 4 kernels.
 #[allow(dead_code, unsafe_code, reason = "what is used is the user's choice; kernels are C functions")]
-#[allow(clippy::too_many_arguments, clippy::type_complexity, clippy::wildcard_imports, reason = "signatures are the model's")]
+#[allow(non_snake_case, clippy::too_many_arguments, clippy::type_complexity, clippy::wildcard_imports, reason = "signatures are the model's")]
 pub mod net {
     use ::tvm_runtime::*;
 
