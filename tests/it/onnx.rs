@@ -12,6 +12,15 @@ fn models_give_the_expected_results() {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stdout));
 }
 
+/// Networks as PyTorch's exporters write them, small, most with extents that vary and several sizes of inputs.
+#[test]
+fn networks_give_the_expected_results() {
+    let list = "tests/onnx/networks_not_passing.tsv";
+    let output = run(&["onnx-suite", "tests/onnx/networks", "--poison", "--expected", list], "");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stdout));
+}
+
 /// Each ends with the messages of its `stderr.txt` and the exit code 1, or, where that file is empty, is accepted.
 #[test]
 fn invalid_models_are_refused() {
