@@ -53,10 +53,10 @@ pub(super) fn expanded(cx: &mut OpCx<'_>, x: Value, shape: &Value) -> Outputs {
     let extents = cx.call("expanded_extents", vec![Value::ints(dims.clone()), shape.clone()], vec![])?;
     let out = cx.run_time_dims_beside(&extents, &known)?;
     let mut x = x;
-    for i in rank - dims.len()..rank {
+    for (i, to) in out.iter().enumerate().skip(rank - dims.len()) {
         // An extent that may be 1 is repeated by index.
-        if own(i).as_int().is_none() && own(i) != out[i] {
-            let place = cx.call("arange", vec![number(&out[i])], vec![])?;
+        if own(i).as_int().is_none() && own(i) != *to {
+            let place = cx.call("arange", vec![number(to)], vec![])?;
             let axis = i64::try_from(i + dims.len() - rank).unwrap_or(i64::MAX);
             x = cx.call("take", vec![x, place], vec![("axis", axis.into()), ("mode", "clip".into())])?;
         }
