@@ -41,7 +41,7 @@ impl Format {
         }
     }
 
-    fn to_f32(self, bits: u8) -> f32 {
+    fn decode(self, bits: u8) -> f32 {
         let magnitude = u32::from(bits & 0x7f);
         let sign = u32::from(bits & 0x80) << 24;
         let finite = magnitude <= u32::from(self.max());
@@ -59,7 +59,7 @@ impl Format {
         f32::from_bits(sign | (significand as f32 * unit).to_bits())
     }
 
-    fn from_f32(self, value: f32) -> u8 {
+    fn encode(self, value: f32) -> u8 {
         let bits = value.to_bits();
         let (sign, magnitude) = ((bits >> 24 & 0x80) as u8, bits & 0x7fff_ffff);
         let only_nan = self.special == Special::NegativeZero;
@@ -107,12 +107,12 @@ macro_rules! floats {
 
             /// The exact value.
             pub fn to_f32(self) -> f32 {
-                Self::FORMAT.to_f32(self.0)
+                Self::FORMAT.decode(self.0)
             }
 
             /// Rounds to nearest, ties to even; what is too great gives the greatest number of its sign.
             pub fn from_f32(value: f32) -> Self {
-                $name(Self::FORMAT.from_f32(value))
+                $name(Self::FORMAT.encode(value))
             }
         }
 

@@ -145,3 +145,67 @@ fn symbolic_intermediates_are_the_callers() {
         }
     }
 }
+
+/// The module of a text.
+fn script(text: &str) -> Artifacts {
+    let dir = scratch("script");
+    let path = dir.join("m.tvm");
+    std::fs::write(&path, text).unwrap();
+    let mut sources = SourceMap::default();
+    let module = model::load(&path, &mut sources).unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+    compile_module(module, &Options::new("m", host_target())).unwrap()
+}
+
+#[test]
+fn strings_are_joined_by_a_builtin_and_moved_by_kernels() {
+    let artifacts = script(
+        r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor((2,), "string"), b: R.Tensor((2,), "string")) -> R.Tensor((4,), "string"):
+        c = R.call_dps_packed("vm.builtin.text_concat", (a, b), out_sinfo=R.Tensor((2,), "string"))
+        d = R.concat((c, a), axis=0)
+        return d
+"#,
+    );
+    let mut session = session(&artifacts);
+    let mut storage = HostStorage::new(&artifacts.program.tables().functions[0]);
+    let [a, b] = [["x", "é"], ["", "z"]].map(|all| all.map(|s| session.state().intern(s)));
+    let [mut a, mut b] = [a, b].map(|t| HostTensor::of(&[2], &t).unwrap());
+    let mut out = HostTensor::zeroed(DType::TEXT, &[4]).unwrap();
+    session.call(0, &[a.input(), b.input(), out.output()], &mut storage).unwrap();
+    let out: Vec<tvm_runtime::Text> = out.elements().unwrap().to_vec();
+    let shown: Vec<_> = out.iter().map(|t| session.state().text(*t).unwrap().to_owned()).collect();
+    assert_eq!(shown, ["x", "éz", "x", "é"]);
+}
+
+#[test]
+fn packed_tensors_go_through_kernels_of_symbolic_shapes() {
+    let artifacts = script(
+        r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 3), "int4")) -> R.Tensor((3, "n"), "int4"):
+        y = R.permute_dims(x)
+        z = R.add(y, y)
+        return z
+"#,
+    );
+    let mut session = session(&artifacts);
+    let mut storage = HostStorage::new(&artifacts.program.tables().functions[0]);
+    session.reserve(1 << 12);
+    for n in [1i64, 2, 5] {
+        let values: Vec<i8> = (0..3 * n).map(|i| (i % 16) as i8 - 8).collect();
+        let packed: Vec<tvm_runtime::I4x2> = tvm_runtime::I4x2::pack(&values).collect();
+        let mut x = HostTensor::of(&[n, 3], &packed).unwrap();
+        let mut out = HostTensor::zeroed(DType::I4, &[3, n]).unwrap();
+        session.call(0, &[x.input(), out.output()], &mut storage).unwrap();
+        let got: Vec<i8> = tvm_runtime::I4x2::unpack(out.elements().unwrap()).take(values.len()).collect();
+        let rows = (0..3).flat_map(|c| (0..n).map(move |r| (r * 3 + c) as usize));
+        let want: Vec<i8> = rows.map(|at| ((2 * values[at]) << 4) >> 4).collect();
+        assert_eq!(got, want, "n = {n}");
+    }
+}

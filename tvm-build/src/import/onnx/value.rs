@@ -147,9 +147,7 @@ pub(crate) fn constant(tensor: &Tensor) -> Result<Constant, String> {
 
 /// The dtype of an element type.
 pub(crate) fn dtype(dtype: DataType) -> Result<DType, String> {
-    match dtype {
-        _ => dtype.name().parse().map_err(|_| format!("there is no dtype for elements of {}", dtype.name())),
-    }
+    dtype.name().parse().map_err(|_| format!("there is no dtype for elements of {}", dtype.name()))
 }
 
 /// The elements of an integer constant; `None` for other types.

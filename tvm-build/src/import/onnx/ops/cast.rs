@@ -44,7 +44,7 @@ fn cast_like(cx: &mut OpCx<'_>) -> Outputs {
 fn convert(cx: &mut OpCx<'_>, value: Value, to: DType) -> Outputs {
     let saturate = cx.node.flag_or("saturate", true)?;
     let mode = cx.node.string_or("round_mode", "up")?;
-    let mode = match &mode[..] {
+    let mode = match mode {
         "up" => Round::Up,
         "down" => Round::Down,
         "nearest" => Round::Nearest,
@@ -75,7 +75,7 @@ fn convert(cx: &mut OpCx<'_>, value: Value, to: DType) -> Outputs {
 pub(super) fn unsaturated(cx: &mut OpCx<'_>, value: &Value, to: DType) -> Result<Value, Fail> {
     // From where on values round to what there is not: half-way to the next number, which is even or odd.
     let limit = match to.code {
-        TypeCode::Float8E4M3FN => 464f64.next_up(),
+        TypeCode::Float8E4M3FN => f64::from_bits(464f64.to_bits() + 1),
         TypeCode::Float8E4M3FNUZ => 248.0,
         TypeCode::Float8E5M2 | TypeCode::Float8E5M2FNUZ => 61440.0,
         _ => return astype(cx, value, to),
@@ -108,10 +108,10 @@ fn nan_beyond(cx: &mut OpCx<'_>, value: &Value, to: DType, limit: f64) -> Result
     cx.apply("where", &[&too_large, &beyond, &out])
 }
 
-/// The least `f32` that is not below.
+/// The least `f32` that is not below a positive number.
 fn round_up(v: f64) -> f32 {
     let nearest = v as f32;
-    if f64::from(nearest) < v { nearest.next_up() } else { nearest }
+    if f64::from(nearest) < v { f32::from_bits(nearest.to_bits() + 1) } else { nearest }
 }
 
 /// How numbers between two powers of two are rounded.

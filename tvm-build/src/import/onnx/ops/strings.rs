@@ -80,7 +80,7 @@ fn counted(cx: &mut OpCx<'_>, name: &str, args: Vec<Value>) -> Result<PrimExpr, 
 fn string_normalizer(cx: &mut OpCx<'_>) -> Outputs {
     let mut x = cx.input(0, "X")?;
     text(cx, &x, "X")?;
-    let case = match &cx.node.string_or("case_change_action", "NONE")?[..] {
+    let case = match cx.node.string_or("case_change_action", "NONE")? {
         "NONE" => 0,
         "LOWER" => 1,
         "UPPER" => 2,
