@@ -173,6 +173,11 @@ fn list(cx: &mut OpCx<'_>, name: &str) -> Result<(Value, &'static str), Fail> {
 /// Each element replaced by the value at the place of the first key that it equals; by the default if there is none.
 fn label_encoder(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "X")?;
+    let texts = cx.node.strings("values_strings")?.is_some()
+        || cx.node.tensor("values_tensor")?.is_some_and(|t| t.dtype == DataType::String);
+    if !texts && cx.dtype(&x, "X")? != DType::TEXT {
+        return super::trees::label_encoder(cx);
+    }
     let (keys, _) = list(cx, "keys")?;
     let (values, kind) = list(cx, "values")?;
     // All are read; the one of the values' type counts.

@@ -15,7 +15,6 @@ use crate::import::onnx::value::{Value, constant, int_constant, ints_of, numbers
 pub(super) static ROWS: &[Row] = &[
     ("ArrayFeatureExtractor", 1, array_feature_extractor),
     ("Binarizer", 1, binarizer),
-    ("LabelEncoder", 2, label_encoder),
     ("TreeEnsemble", 5, tree_ensemble),
 ];
 
@@ -65,7 +64,7 @@ fn labels(cx: &OpCx<'_>, kind: &str) -> Result<(DType, Vec<f64>, Vec<i64>), Fail
 }
 
 /// The label of a number, or the default where it is no key. Of equal keys the last counts; NaN is a key as others are.
-fn label_encoder(cx: &mut OpCx<'_>) -> Outputs {
+pub(super) fn label_encoder(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "X")?;
     let (key_type, mut keys, mut int_keys) = labels(cx, "keys")?;
     let (value_type, mut values, mut int_values) = labels(cx, "values")?;
