@@ -117,16 +117,18 @@ impl Hoist<'_> {
                 }
                 ExprKind::Cast(Box::new(self.settle(a, x)))
             }
-            ExprKind::Cmp(op, a, b) => ExprKind::Cmp(op, self.boxed(a), self.boxed(b)),
-            ExprKind::And(a, b) => ExprKind::And(self.boxed(a), self.boxed(b)),
-            ExprKind::Or(a, b) => ExprKind::Or(self.boxed(a), self.boxed(b)),
-            ExprKind::Not(a) => ExprKind::Not(self.boxed(a)),
-            ExprKind::Select(c, a, b) => ExprKind::Select(self.boxed(c), self.boxed(a), self.boxed(b)),
-            ExprKind::Reinterpret(a) => ExprKind::Reinterpret(self.boxed(a)),
-            ExprKind::Load { pointer, index, aligned } => ExprKind::Load { pointer, index: self.boxed(index), aligned },
-            ExprKind::Gather { pointer, index } => ExprKind::Gather { pointer, index: self.boxed(index) },
-            ExprKind::Broadcast(a) => ExprKind::Broadcast(self.boxed(a)),
-            ExprKind::Ramp(a, b) => ExprKind::Ramp(self.boxed(a), self.boxed(b)),
+            ExprKind::Cmp(op, a, b) => ExprKind::Cmp(op, self.boxed(*a), self.boxed(*b)),
+            ExprKind::And(a, b) => ExprKind::And(self.boxed(*a), self.boxed(*b)),
+            ExprKind::Or(a, b) => ExprKind::Or(self.boxed(*a), self.boxed(*b)),
+            ExprKind::Not(a) => ExprKind::Not(self.boxed(*a)),
+            ExprKind::Select(c, a, b) => ExprKind::Select(self.boxed(*c), self.boxed(*a), self.boxed(*b)),
+            ExprKind::Reinterpret(a) => ExprKind::Reinterpret(self.boxed(*a)),
+            ExprKind::Load { pointer, index, aligned } => {
+                ExprKind::Load { pointer, index: self.boxed(*index), aligned }
+            }
+            ExprKind::Gather { pointer, index } => ExprKind::Gather { pointer, index: self.boxed(*index) },
+            ExprKind::Broadcast(a) => ExprKind::Broadcast(self.boxed(*a)),
+            ExprKind::Ramp(a, b) => ExprKind::Ramp(self.boxed(*a), self.boxed(*b)),
             ExprKind::Call(f, args) => ExprKind::Call(f, args.into_iter().map(|a| self.whole(a)).collect()),
             ExprKind::CallExtern(f, args) => ExprKind::CallExtern(f, args.into_iter().map(|a| self.whole(a)).collect()),
             other @ (ExprKind::Int(_) | ExprKind::Float(_)) => other,
@@ -134,8 +136,8 @@ impl Hoist<'_> {
         (Expr { dtype, kind }, Kind::Varying)
     }
 
-    fn boxed(&mut self, e: Box<Expr>) -> Box<Expr> {
-        Box::new(self.whole(*e))
+    fn boxed(&mut self, e: Expr) -> Box<Expr> {
+        Box::new(self.whole(e))
     }
 }
 

@@ -274,6 +274,6 @@ fn same(host: &mut HostModule, actual: &HostValue, wanted: &Datum, tolerance: To
     if list.items().len() != items.len() {
         return Err(format!("it has {} items, expected {}", list.items().len(), items.len()));
     }
-    let each = list.items().iter().zip(items).enumerate();
-    each.map(|(i, (a, w))| same(host, a, w, tolerance).map_err(|e| format!("item {i}: {e}"))).collect()
+    let mut each = list.items().iter().zip(items).enumerate();
+    each.try_for_each(|(i, (a, w))| same(host, a, w, tolerance).map_err(|e| format!("item {i}: {e}")))
 }

@@ -95,7 +95,7 @@ fn outputs_of_unique_that_are_asked_for() {
     let run = |outputs: &[&str], sorted: i64| {
         let unique = node("Unique", &["x"], outputs).int("sorted", sorted);
         let named: Vec<&str> = outputs.iter().copied().filter(|n| !n.is_empty()).collect();
-        run(&of("n", vec![], vec![unique], &named), &[x.clone()]).unwrap()
+        run(&of("n", vec![], vec![unique], &named), std::slice::from_ref(&x)).unwrap()
     };
     assert_eq!(run(&["y"], 1), [(vec![3], vec![1., 2., 3.])]);
     let all = [
@@ -120,7 +120,7 @@ fn the_first_k() {
     assert_eq!(run(&model, &[floats(&[2, 0], &[]), ints(&[0])]).unwrap()[0], (vec![2, 0], vec![]));
     let mut fixed = of("2, 3", vec![], vec![node("TopK", &["x"], &["y", "i"]).int("k", 1)], &["y", "i"]);
     fixed.opset_import[0].version = 9;
-    assert_eq!(run(&fixed, &[x.clone()]).unwrap()[1], (vec![2, 1], vec![1., 0.]));
+    assert_eq!(run(&fixed, std::slice::from_ref(&x)).unwrap()[1], (vec![2, 1], vec![1., 0.]));
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn step(e: &mut Emitter, r: &mut Random, a: &Value, b: &Value) -> Option<Value> 
             e.call("max", vec![table], axis(1))
         }
         10 => {
-            let bounds = [length - 1, -length - 1, -1].map(|x| tuple(x));
+            let bounds = [length - 1, -length - 1, -1].map(tuple);
             let [begin, end, by] = bounds;
             e.call("strided_slice", vec![v(a), tuple(0), begin, end, by], vec![])
         }
