@@ -31,10 +31,21 @@ pub(super) fn bounds_of(lin: &Linear) -> Analyzer {
     // In the order in which they are bound: a bound is over symbols before it.
     for m in &lin.most {
         let IntBound { min, max } = declared(&m.var);
-        let max = analyzer.bounds(&m.most).max.min(max);
+        let max = most_of(&analyzer, &m.most).unwrap_or(IntBound::POS_INF).min(max);
         analyzer.assume_bounds(&m.var, IntBound { min, max });
     }
     analyzer
+}
+
+/// Greatest bound that is believed of an expression over variables without bounds, as `min(n, 5)`. Above it stand the
+/// ranges of element types and what is cut off at them, which say nothing of sizes that occur.
+const MOST_UNTOLD: i64 = 1 << 24;
+
+/// The upper bound of an expression that memory may be planned for.
+fn most_of(analyzer: &Analyzer, e: &PrimExpr) -> Option<i64> {
+    let most = analyzer.bounds(e).max;
+    let told = || free_vars(e).iter().all(|v| analyzer.bounds(&v.expr()).max != IntBound::POS_INF);
+    (most != IntBound::POS_INF && (most <= MOST_UNTOLD || told())).then_some(most)
 }
 
 /// The size of a tensor. Errors when its type is not known, or it is larger than memory can be.
@@ -56,8 +67,8 @@ pub(super) fn size_of(lin: &Linear, t: TensorId, analyzer: &Analyzer) -> Result<
     let [width, per] = [dtype.bytes(), dtype.per_byte()].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     let bytes = if per > 1 { (count + (per - 1)).floordiv(per) } else { count * PrimExpr::i64(width) };
     let expr = analyzer.simplify(&bytes);
-    let most = analyzer.bounds(&expr).max;
-    let most = u64::try_from(most).ok().filter(|_| most <= i64::MAX / 4);
+    let most = most_of(analyzer, &expr).filter(|most| *most <= i64::MAX / 4);
+    let most = most.and_then(|most| u64::try_from(most).ok());
     let before = before_call(lin, &expr, analyzer).map(|e| analyzer.simplify(&e));
     Ok(Size { expr, most, before })
 }

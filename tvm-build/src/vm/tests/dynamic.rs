@@ -254,3 +254,23 @@ fn an_output_takes_no_more_than_it_holds() {
     let e = run(&c, &[&[1.; 4], &[1.; 3]], &[3]).unwrap_err();
     assert_eq!(e, Error::WrongSymbol { argument: "d", axis: 0, symbol: "k", bound: 3, found: 4 });
 }
+
+#[test]
+fn the_range_of_a_type_bounds_no_size() {
+    let bytes = |most: &str| {
+        let text = format!(
+            r#"
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("{most}",), "float32")) -> R.Tensor(("{most}",), "float32"):
+        cls = Module
+        n = T.int64()
+        a = R.call_tir(cls.double, (y,), out_sinfo=R.Tensor(({most},), "float32"))
+        b = R.call_tir(cls.reverse, (a,), out_sinfo=R.Tensor(({most},), "float32"))
+        return b
+"#
+        );
+        compiled(&text, &Options::default()).plans[0].tensors[0].bytes
+    };
+    assert_eq!(bytes("T.min(n, 5)"), Some(20));
+    assert_eq!(bytes("T.min(n, 1000000000)"), None);
+}
