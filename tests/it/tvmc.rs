@@ -76,7 +76,7 @@ fn show_reads_standard_input_and_prints_one_function() {
 #[test]
 fn what_is_wrong_with_the_command_line_is_2() {
     fails(&["show", IMPORTED, "--pipeline", "zeor"], "", 2, "unknown pipeline 'zeor'");
-    fails(&["show", IMPORTED, "--pass", "LegalizeOp"], "", 2, "is it LegalizeOps?");
+    fails(&["show", IMPORTED, "--pass", "LegalizeOp"], "", 2, "is it LegalizeOps");
     fails(&["show", IMPORTED, "--pass", "FuseOps(level=1)"], "", 2, "FuseOps has no parameter level");
     fails(&["show", IMPORTED, "--func", "mian"], "", 2, "it has main");
     fails(&["check", IMPORTED, "--target", "x87"], "", 2, "unknown target 'x87'");
