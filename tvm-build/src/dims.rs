@@ -86,10 +86,9 @@ impl DimBounds {
 pub fn symbols(module: &IRModule) -> Vec<Name> {
     let mut names = Vec::new();
     for func in module.funcs.values() {
-        if let Func::Relax(f) = func
-            && !f.is_private()
-        {
-            names.extend(symbolic_vars(f).iter().map(|v| v.name().clone()));
+        match func {
+            Func::Relax(f) if !f.is_private() => names.extend(symbolic_vars(f).iter().map(|v| v.name().clone())),
+            _ => {}
         }
     }
     names
