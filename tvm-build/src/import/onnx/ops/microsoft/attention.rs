@@ -97,6 +97,29 @@ fn causal(cx: &mut OpCx<'_>, queries: &PrimExpr, keys: &PrimExpr, past: &PrimExp
     cx.apply("less_equal", &[&j, &at])
 }
 
+/// What is added to the scores of queries and keys: what there is already, a mask with what it hides with, and, after
+/// `past` keys, that no query looks ahead.
+fn masked(
+    cx: &mut OpCx<'_>,
+    added: Option<Value>,
+    [q, k]: [&Value; 2],
+    mask: Option<(Value, f64)>,
+    past: Option<&PrimExpr>,
+) -> Result<Option<Value>, Fail> {
+    let dtype = cx.dtype(q, "query")?;
+    let (queries, keys) = (cx.dims(q, "query")?[2].clone(), cx.dims(k, "key")?[2].clone());
+    let mut bias = added;
+    if let Some((mask, hidden)) = mask {
+        let seen = visible(cx, &mask, &keys)?;
+        bias = hide(cx, bias, &seen, hidden, dtype)?;
+    }
+    if let Some(past) = past {
+        let seen = causal(cx, &queries, &keys, past)?;
+        bias = hide(cx, bias, &seen, f64::from(f32::MIN), dtype)?;
+    }
+    Ok(bias)
+}
+
 /// The bias of a projection to queries, keys and values, which follow one another in it.
 fn projected(cx: &mut OpCx<'_>, x: Value, bias: Option<&Value>, from: i64, size: i64) -> Result<Value, Fail> {
     let Some(bias) = bias else { return Ok(x) };
@@ -129,17 +152,8 @@ fn multi_head_attention(cx: &mut OpCx<'_>) -> Outputs {
         (k, v) => return Err(format!("key and value of ranks {k} and {v} are not supported").into()),
     };
     let (present, past) = grown(cx, (k, v), past_key, past_value)?;
-    let dtype = cx.dtype(&q, "query")?;
-    let (queries, keys) = (cx.dims(&q, "query")?[2].clone(), cx.dims(&present.0, "key")?[2].clone());
-    let mut bias = added;
-    if let Some(mask) = mask {
-        let seen = visible(cx, &mask, &keys)?;
-        bias = hide(cx, bias, &seen, hidden, dtype)?;
-    }
-    if unidirectional {
-        let seen = causal(cx, &queries, &keys, &past)?;
-        bias = hide(cx, bias, &seen, f64::from(f32::MIN), dtype)?;
-    }
+    let past = unidirectional.then_some(&past);
+    let bias = masked(cx, added, [&q, &present.0], mask.map(|m| (m, hidden)), past)?;
     let out = attended(cx, [q, present.0.clone(), present.1.clone()], scale, 0.0, bias)?;
     Ok(vec![out, present.0, present.1])
 }
@@ -223,17 +237,8 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
     }
     let [past_key, past_value] = each;
     let (present, past) = grown(cx, (k, v), past_key, past_value)?;
-    let dtype = cx.dtype(&q, "query")?;
-    let (queries, keys) = (cx.dims(&q, "query")?[2].clone(), cx.dims(&present.0, "key")?[2].clone());
-    let mut bias = added;
-    if let Some(mask) = mask {
-        let seen = visible(cx, &mask, &keys)?;
-        bias = hide(cx, bias, &seen, hidden, dtype)?;
-    }
-    if unidirectional {
-        let seen = causal(cx, &queries, &keys, &past)?;
-        bias = hide(cx, bias, &seen, f64::from(f32::MIN), dtype)?;
-    }
+    let past = unidirectional.then_some(&past);
+    let bias = masked(cx, added, [&q, &present.0], mask.map(|m| (m, hidden)), past)?;
     let out = attended(cx, [q, present.0.clone(), present.1.clone()], scale, 0.0, bias)?;
     let both = Value::Tuple(vec![present.0, present.1]);
     let present = cx.call("stack", vec![both], vec![("axis", 0.into())])?;
