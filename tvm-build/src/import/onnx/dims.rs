@@ -47,6 +47,10 @@ impl Symbols {
             }
             Dim::Named(name) => {
                 let name = compact(name);
+                // Exporters write this for every extent that varies: it is no name.
+                if name == "?" {
+                    return self.dim(&Dim::Unknown);
+                }
                 if let Ok(value) = name.parse::<i64>() {
                     return Ok(PrimExpr::i64(value));
                 }
@@ -180,6 +184,8 @@ mod tests {
         let (a, b) = (s.dim(&Dim::Named("N".into())).unwrap(), s.dim(&Dim::Named("N".into())).unwrap());
         assert_eq!(a, b);
         assert_ne!(s.dim(&Dim::Unknown).unwrap(), s.dim(&Dim::Unknown).unwrap());
+        let varies = || Dim::Named("?".into());
+        assert_ne!(s.dim(&varies()).unwrap(), s.dim(&varies()).unwrap());
         assert!(s.dim(&Dim::Fixed(u64::MAX)).is_err());
     }
 
