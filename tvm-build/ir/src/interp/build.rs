@@ -1,7 +1,7 @@
 //! Emits machine code: constants folded, equal computations shared, and each placed in the outermost scope that has
 //! its operands.
 
-use super::vm::{Code, Instr, Op};
+use super::instr::{Code, Instr, Op};
 use crate::arith::IntBound;
 use crate::diag::Diag;
 use crate::dtype::DType;

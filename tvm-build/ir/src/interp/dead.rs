@@ -1,6 +1,6 @@
 //! Drops computations that nothing reads.
 
-use super::vm::Instr;
+use super::instr::Instr;
 
 /// The code without instructions whose register is never read; distances are corrected.
 pub(super) fn drop_unread(code: Vec<Instr>, registers: usize) -> Vec<Instr> {

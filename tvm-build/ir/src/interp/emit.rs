@@ -1,7 +1,7 @@
 //! Emits scalar operations by their types.
 
 use super::build::{Builder, Lin, Reg};
-use super::vm::Op;
+use super::instr::Op;
 use crate::arith::IntBound;
 use crate::diag::Diag;
 use crate::dtype::{DType, TypeCode};

@@ -1,7 +1,7 @@
 //! Control flow of machine code, common to both levels.
 
 use super::build::{Builder, Lin};
-use super::vm::Op;
+use super::instr::Op;
 use crate::arith::IntBound;
 use crate::diag::Diag;
 use crate::dtype::DType;

@@ -3,8 +3,8 @@
 use super::buf::{TensorBuf, element_count};
 use super::build::Lin;
 use super::emit::{MemRef, class};
+use super::instr::Op;
 use super::tir::Compiler;
-use super::vm::Op;
 use crate::diag::Diag;
 use crate::prim::{Buffer, PrimExpr, Var};
 use crate::tir::{Param, PrimFunc};

@@ -16,12 +16,14 @@ mod dead;
 mod emit;
 mod erf;
 mod flow;
+mod instr;
 mod layout;
 mod list;
 mod loops;
 mod lowered;
 #[cfg(test)]
 mod lowered_tests;
+mod memory;
 pub mod relax;
 mod scalar;
 mod symbolic;
@@ -97,9 +99,9 @@ pub fn run_kernel_with(kernel: &Kernel, args: &mut [TensorBuf], options: &Option
 }
 
 fn execute(
-    code: &vm::Code,
+    code: &instr::Code,
     sites: &[build::Site],
-    mut memory: vm::Memory,
+    mut memory: memory::Memory,
     args: &mut [TensorBuf],
     names: &[String],
     options: &Options,

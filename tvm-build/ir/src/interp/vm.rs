@@ -3,195 +3,15 @@
 //! A register holds 64 bits: an integer or bool (sign- or zero-extended), a `float64`, or a `float32` (which also
 //! holds narrower floats, exactly). Jumps are relative. All memory accesses are checked.
 
+use super::instr::{Code, Op};
+use super::memory::{Memory, element, from_bits, load_any, put, store_any, to_bits};
 use super::scalar;
 use crate::dtype::DType;
 use crate::float;
-use crate::prim::{Intrinsic, wrap_int};
+use crate::prim::Intrinsic;
 
 /// Number of registers; every `u16` names one, so that no access needs a check.
 const REGS: usize = 1 << 16;
-
-/// Operations. `d = dst`; `[m]` is memory `c`, at element `a + b`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Op {
-    // Control: `t` is the distance from the next instruction.
-    Jump,
-    JumpBack,
-    JumpIfZero,
-    JumpIfNonZero,
-    /// Jumps when `a != b`.
-    JumpIfNe,
-    /// `d = a`, then jump when `d >= b`.
-    LoopEnter,
-    /// `d += 1`, then jump when `d < b`.
-    LoopNext,
-    Move,
-    Fail,
-    /// Fails at site `t` unless `0 <= a < b`.
-    Check,
-    /// Forgets what was stored in a memory.
-    Alloc,
-    CheckInit,
-    MarkInit,
-    // Integers.
-    Add,
-    Sub,
-    Mul,
-    /// `a * b + c`
-    MulAdd,
-    /// Signed division; `b` is not 0, or site `t`.
-    Div,
-    Mod,
-    FloorDiv,
-    FloorMod,
-    DivU,
-    ModU,
-    Min,
-    Max,
-    MinU,
-    MaxU,
-    And,
-    Or,
-    Xor,
-    Shl,
-    Shr,
-    ShrU,
-    /// Keeps the low `64 - c` bits, sign-extended.
-    WrapS,
-    /// Keeps the low `64 - c` bits.
-    WrapU,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    LtU,
-    LeU,
-    Select,
-    /// Intrinsic `c` of integers of type `t`.
-    IntCall,
-    // Floats.
-    AddF32,
-    SubF32,
-    MulF32,
-    /// `a * b + c`, rounded twice.
-    MulAddF32,
-    DivF32,
-    ModF32,
-    FloorModF32,
-    MinF32,
-    MaxF32,
-    EqF32,
-    NeF32,
-    LtF32,
-    LeF32,
-    FmaF32,
-    CallF32,
-    Call2F32,
-    TestF32,
-    AddF64,
-    SubF64,
-    MulF64,
-    DivF64,
-    ModF64,
-    FloorModF64,
-    MinF64,
-    MaxF64,
-    EqF64,
-    NeF64,
-    LtF64,
-    LeF64,
-    FmaF64,
-    CallF64,
-    Call2F64,
-    TestF64,
-    /// `a * 2^b` of type `t`, in doubles.
-    Ldexp,
-    /// Next value of type `t` after `a` toward `b`, in doubles.
-    NextAfter,
-    // Conversions; `t` is a type.
-    F32ToF64,
-    F64ToF32,
-    IntToF32,
-    IntToF64,
-    U64ToF32,
-    U64ToF64,
-    F32ToInt,
-    F64ToInt,
-    /// A double rounded to narrow type `t`, as `float32`.
-    Narrow,
-    NarrowF32,
-    /// The bits of a float of type `t`.
-    ToBits,
-    FromBits,
-    // Memory.
-    LoadF32,
-    /// Element `a * b + c` of memory `t`.
-    LoadScaledF32,
-    LoadF64,
-    LoadI8,
-    LoadU8,
-    LoadI32,
-    LoadI64,
-    LoadAny,
-    StoreF32,
-    StoreF64,
-    Store8,
-    Store32,
-    Store64,
-    StoreAny,
-}
-
-/// One instruction.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Instr {
-    pub(super) op: Op,
-    pub(super) d: u16,
-    pub(super) a: u16,
-    pub(super) b: u16,
-    pub(super) c: u16,
-    pub(super) t: i32,
-}
-
-impl Op {
-    /// Whether `t` is a distance.
-    pub(super) fn is_jump(self) -> bool {
-        matches!(
-            self,
-            Op::Jump | Op::JumpBack | Op::JumpIfZero | Op::JumpIfNonZero | Op::JumpIfNe | Op::LoopEnter | Op::LoopNext
-        )
-    }
-
-    /// Whether all it does is to set `d` (a register that nothing else sets), and it cannot fail.
-    pub(super) fn only_sets(self) -> bool {
-        let effect = matches!(
-            self,
-            Op::Fail | Op::Check | Op::Alloc | Op::CheckInit | Op::MarkInit | Op::Move | Op::StoreF32 | Op::StoreF64
-        ) || matches!(self, Op::Store8 | Op::Store32 | Op::Store64 | Op::StoreAny);
-        let divides = matches!(self, Op::Div | Op::Mod | Op::FloorDiv | Op::FloorMod | Op::DivU | Op::ModU);
-        !self.is_jump() && !effect && !divides
-    }
-
-    /// Whether `c` is a register that it reads.
-    pub(super) fn reads_c(self) -> bool {
-        matches!(self, Op::MulAdd | Op::Select | Op::MulAddF32 | Op::FmaF32 | Op::FmaF64 | Op::LoadScaledF32)
-    }
-
-    /// Whether `d` is a register that it reads.
-    pub(super) fn reads_d(self) -> bool {
-        let stores =
-            matches!(self, Op::StoreF32 | Op::StoreF64 | Op::Store8 | Op::Store32 | Op::Store64 | Op::StoreAny);
-        stores || self == Op::LoopNext
-    }
-}
-
-/// Code and the tables it refers to.
-#[derive(Default)]
-pub(super) struct Code {
-    pub(super) instrs: Vec<Instr>,
-    pub(super) constants: Vec<(u16, u64)>,
-    pub(super) dtypes: Vec<DType>,
-    pub(super) intrinsics: Vec<Intrinsic>,
-}
 
 /// Why a run stopped.
 #[derive(Clone, Copy, Debug)]
@@ -204,18 +24,11 @@ pub(super) enum Stop {
     Limit,
 }
 
-/// Memories by index, and which elements hold a value (only when that is watched).
-#[derive(Default)]
-pub(super) struct Memory {
-    pub(super) data: Vec<Vec<u8>>,
-    pub(super) written: Vec<Vec<bool>>,
-}
-
-fn f32_of(r: u64) -> f32 {
+pub(super) fn f32_of(r: u64) -> f32 {
     f32::from_bits(r as u32)
 }
 
-fn of_f32(v: f32) -> u64 {
+pub(super) fn of_f32(v: f32) -> u64 {
     u64::from(v.to_bits())
 }
 
@@ -227,76 +40,6 @@ fn floor_div(a: i64, b: i64) -> i64 {
 fn floor_mod(a: i64, b: i64) -> i64 {
     let r = a.wrapping_rem(b);
     if r != 0 && (r ^ b) < 0 { r.wrapping_add(b) } else { r }
-}
-
-fn element<const N: usize>(data: &[Vec<u8>], mem: u16, at: i64) -> Result<[u8; N], Stop> {
-    let outside = Stop::Memory(mem, at);
-    let start = (at as usize).wrapping_mul(N);
-    match data.get(usize::from(mem)).and_then(|d| d.get(start..start.wrapping_add(N))) {
-        Some(bytes) => <[u8; N]>::try_from(bytes).map_err(|_| outside),
-        None => Err(outside),
-    }
-}
-
-fn put<const N: usize>(data: &mut [Vec<u8>], mem: u16, at: i64, bytes: [u8; N]) -> Result<(), Stop> {
-    let start = (at as usize).wrapping_mul(N);
-    match data.get_mut(usize::from(mem)).and_then(|d| d.get_mut(start..start.wrapping_add(N))) {
-        Some(to) => {
-            to.copy_from_slice(&bytes);
-            Ok(())
-        }
-        None => Err(Stop::Memory(mem, at)),
-    }
-}
-
-/// Register form of stored bits.
-fn from_bits(dtype: DType, bits: u64) -> u64 {
-    if dtype == DType::F64 || dtype == DType::F32 {
-        bits
-    } else if dtype.is_float() {
-        of_f32(float::decode(dtype, bits) as f32)
-    } else if dtype.is_bool() {
-        u64::from(bits != 0)
-    } else {
-        wrap_int(dtype, bits as i64) as u64
-    }
-}
-
-/// Stored bits of a register.
-fn to_bits(dtype: DType, r: u64) -> u64 {
-    if dtype.is_float() && dtype != DType::F64 && dtype != DType::F32 {
-        float::encode(dtype, f64::from(f32_of(r)))
-    } else {
-        r
-    }
-}
-
-fn load_any(data: &[Vec<u8>], mem: u16, at: i64, dtype: DType) -> Result<u64, Stop> {
-    let outside = Stop::Memory(mem, at);
-    let data = data.get(usize::from(mem)).ok_or(outside)?;
-    let at = usize::try_from(at).map_err(|_| outside)?;
-    if dtype.is_packed() {
-        return dtype.packed_bits(data, at).map(|bits| from_bits(dtype, bits)).ok_or(outside);
-    }
-    let size = usize::from(dtype.bits.div_ceil(8));
-    let start = at.checked_mul(size).ok_or(outside)?;
-    let bytes = data.get(start..start.wrapping_add(size)).ok_or(outside)?;
-    Ok(from_bits(dtype, bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b))))
-}
-
-fn store_any(data: &mut [Vec<u8>], mem: u16, at: i64, dtype: DType, r: u64) -> Result<(), Stop> {
-    let outside = Stop::Memory(mem, at);
-    let data = data.get_mut(usize::from(mem)).ok_or(outside)?;
-    let at = usize::try_from(at).map_err(|_| outside)?;
-    let bits = to_bits(dtype, r);
-    if dtype.is_packed() {
-        return dtype.set_packed_bits(data, at, bits).ok_or(outside);
-    }
-    let size = usize::from(dtype.bits.div_ceil(8));
-    let start = at.checked_mul(size).ok_or(outside)?;
-    let to = data.get_mut(start..start.wrapping_add(size)).ok_or(outside)?;
-    to.iter_mut().zip(bits.to_le_bytes()).for_each(|(to, from)| *to = from);
-    Ok(())
 }
 
 impl Code {
