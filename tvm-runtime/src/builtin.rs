@@ -124,6 +124,11 @@ builtins! {
     TEXT_SPLIT "text_split" (x, delimiter, most, pieces, counts) crate::texts::text_split;
     /// Whether a pattern matches all of a string.
     TEXT_MATCH "text_match" (x, pattern, out) crate::texts::text_match;
+    /// Numbers as strings, as [`crate::number`] writes them; of `float32`, `float64`, `int64` and `uint64`.
+    TEXT_FORMAT "text_format" (x, out) crate::texts::text_format;
+    /// The numbers that strings write, as [`crate::number`] reads them, of the type of `out`, of whose integers `bits` bits
+    /// count. One that writes none is an error that says `name`, what the model calls this.
+    TEXT_PARSE "text_parse" (x, bits, name, out) crate::texts::text_parse;
     /// Sum of integers.
     ADD "add" (a, b) |f, a| int(f, a, "add", i64::checked_add);
     /// Difference of integers.
@@ -233,7 +238,7 @@ fn alloc_tensor(f: &mut Frame<'_>, a: &[Operand]) -> Result<Value, Fail> {
     Ok(Value::Tensor(TensorRef { data: f.arena_bytes(offset, bytes)?, shape, dtype }))
 }
 
-fn name(f: &Frame<'_>, operand: Operand) -> Result<&'static str, Fail> {
+pub(crate) fn name(f: &Frame<'_>, operand: Operand) -> Result<&'static str, Fail> {
     match f.constant(operand)? {
         Constant::Param(param) => Ok(param.name),
         _ => Err(f.malformed("a builtin's operand must be a name")),

@@ -67,6 +67,8 @@ pub enum Error {
     ListsNeedAlloc,
     /// A string or regular expression cannot be had.
     Text { message: &'static str },
+    /// Element `position` of the strings that the node `node` casts writes no number of the type.
+    NotANumber { node: &'static str, position: usize, dtype: DType },
     /// There is no memory for a tensor whose size depends on data.
     OutOfMemory { tensor: &'static str, symbol: &'static str, bytes: usize },
     /// The weights are shorter than the program's, or not aligned.
@@ -155,6 +157,9 @@ impl fmt::Display for Error {
             Error::ListMemory { bytes } => write!(f, "there is no memory for the {bytes} bytes of a list"),
             Error::ListsNeedAlloc => f.write_str("lists need a heap: enable the feature `alloc` of tvm-runtime"),
             Error::Text { message } => f.write_str(message),
+            Error::NotANumber { node, position, dtype } => {
+                write!(f, "{node}: string {position} of those that are cast is no number of the range of {dtype}")
+            }
             Error::OutOfMemory { tensor, symbol, bytes } => {
                 write!(f, "there is no memory for the {bytes} bytes of `{tensor}`, whose size depends on {symbol}")
             }

@@ -48,6 +48,7 @@ mod lists;
 mod memory;
 #[cfg(feature = "ndarray")]
 pub mod nd;
+pub mod number;
 mod overflow;
 mod packed;
 mod state;

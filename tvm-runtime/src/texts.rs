@@ -2,17 +2,21 @@
 //! numbers, so that kernels move and compare them as any other element. They lie on the heap (feature `alloc`).
 
 #[cfg(feature = "alloc")]
-use crate::builtin::arg;
+use crate::builtin::{arg, name};
 use crate::bytecode::Operand;
 #[cfg(feature = "alloc")]
 use crate::dtype::DType;
 use crate::error::Error;
+#[cfg(feature = "alloc")]
+use crate::number::{self, Float};
 #[cfg(feature = "alloc")]
 use crate::tensor::TensorRef;
 use crate::tensor::Value;
 use crate::vm::{Fail, Frame};
 #[cfg(feature = "alloc")]
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+#[cfg(feature = "alloc")]
+use core::fmt::Write as _;
 
 /// A string of a module's state: an element of tensors of strings. [`crate::State::text`] gives its characters,
 /// [`crate::State::intern`] makes one.
@@ -77,7 +81,8 @@ macro_rules! builtins {
     )* };
 }
 
-builtins! { text_constant text_concat text_normalize text_keep_count text_keep text_split_count text_split text_match }
+builtins! { text_constant text_concat text_normalize text_keep_count text_keep text_split_count text_split text_match
+text_format text_parse }
 
 #[cfg(feature = "alloc")]
 impl Frame<'_> {
@@ -204,6 +209,74 @@ impl Frame<'_> {
                 self.put_text(pieces, i * width + k, own.get(k).map_or("", |s| s))?;
             }
             self.put(counts, i, own.len() as i64)?;
+        }
+        Ok(())
+    }
+
+    /// `(x, out)`: numbers as strings.
+    fn text_format(&mut self, a: &[Operand]) -> Result<(), Fail> {
+        let (x, out) = (self.tensor(arg(a, 0))?, self.tensor(arg(a, 1))?);
+        let mut s = String::new();
+        for i in 0..self.elements(out.shape)? {
+            s.clear();
+            let written = match x.dtype {
+                DType::F32 => write!(s, "{}", Float::Single(self.number(x, i)?)),
+                DType::F64 => write!(s, "{}", Float::Double(self.number(x, i)?)),
+                DType::I64 => write!(s, "{}", self.number::<i64>(x, i)?),
+                _ => write!(s, "{}", self.number::<u64>(x, i)?),
+            };
+            written.map_err(|_| self.malformed("a number cannot be written"))?;
+            self.put_text(out, i, &s)?;
+        }
+        Ok(())
+    }
+
+    /// An element of a tensor of this dtype.
+    fn number<T: crate::Element>(&self, t: TensorRef, i: usize) -> Result<T, Fail> {
+        if t.dtype != T::DTYPE || i >= self.elements(t.shape)? {
+            return Err(self.malformed("a number of this dtype cannot be written"));
+        }
+        // SAFETY: in bounds, of this type, alive and initialised as the program says.
+        Ok(unsafe { t.data.cast::<T>().add(i).read_unaligned() })
+    }
+
+    /// `(x, bits, name, out)`: strings as numbers.
+    fn text_parse(&mut self, a: &[Operand]) -> Result<(), Fail> {
+        let (x, bits, out) = (self.tensor(arg(a, 0))?, self.int(arg(a, 1))?, self.tensor(arg(a, 3))?);
+        let node = name(self, arg(a, 2))?;
+        let (high, low) = (1i128 << bits.clamp(1, 64), 1i128 << (bits.clamp(1, 64) - 1));
+        for i in 0..self.elements(out.shape)? {
+            macro_rules! integer {
+                ($rust:ty, $least:expr, $most:expr) => {
+                    match number::int(self.text(x, i)?, $least, $most).and_then(|v| <$rust>::try_from(v).ok()) {
+                        Some(v) => self.put(out, i, v).map(|()| true)?,
+                        None => false,
+                    }
+                };
+            }
+            let done = match out.dtype {
+                DType::F32 | DType::F64 => match number::float(self.text(x, i)?) {
+                    Some(v) if out.dtype == DType::F32 => self.put(out, i, v as f32).map(|()| true)?,
+                    Some(v) => self.put(out, i, v).map(|()| true)?,
+                    None => false,
+                },
+                DType::BOOL => match number::truth(self.text(x, i)?) {
+                    Some(v) => self.put(out, i, v).map(|()| true)?,
+                    None => false,
+                },
+                DType::I8 => integer!(i8, -low, low - 1),
+                DType::I16 => integer!(i16, -low, low - 1),
+                DType::I32 => integer!(i32, -low, low - 1),
+                DType::I64 => integer!(i64, -low, low - 1),
+                DType::U8 => integer!(u8, 0, high - 1),
+                DType::U16 => integer!(u16, 0, high - 1),
+                DType::U32 => integer!(u32, 0, high - 1),
+                DType::U64 => integer!(u64, 0, high - 1),
+                _ => return Err(self.malformed("a number of this dtype cannot be read")),
+            };
+            if !done {
+                return Err(self.fail(Error::NotANumber { node, position: i, dtype: out.dtype }));
+            }
         }
         Ok(())
     }

@@ -182,6 +182,37 @@ class Module:
 }
 
 #[test]
+fn strings_are_read_as_numbers_and_what_is_none_is_an_error_of_the_node() {
+    let artifacts = script(
+        r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor((2,), "string")) -> R.Tensor((2,), "string"):
+        b = R.call_dps_packed("vm.builtin.text_parse", (a, R.prim_value(8), R.str("to_byte (Cast)")), out_sinfo=R.Tensor((2,), "int8"))
+        c = R.astype(b, dtype="int64")
+        d = R.add(c, c)
+        e = R.call_dps_packed("vm.builtin.text_format", (d,), out_sinfo=R.Tensor((2,), "string"))
+        return e
+"#,
+    );
+    let mut session = session(&artifacts);
+    let mut storage = HostStorage::new(&artifacts.program.tables().functions[0]);
+    let mut call = |texts: [&str; 2]| {
+        let mut a = HostTensor::of(&[2], &texts.map(|s| session.state().intern(s))).unwrap();
+        let mut out = HostTensor::zeroed(DType::TEXT, &[2]).unwrap();
+        session.call(0, &[a.input(), out.output()], &mut storage).map_err(|e| e.to_string())?;
+        let out: Vec<tvm_runtime::Text> = out.elements().unwrap().to_vec();
+        Ok::<_, String>(out.iter().map(|t| session.state().text(*t).unwrap().to_owned()).collect::<Vec<_>>())
+    };
+    assert_eq!(call(["127", " -2.5"]).unwrap(), ["254", "-4"]);
+    let error = "to_byte (Cast): string 1 of those that are cast is no number of the range of int8";
+    for bad in ["128", "x", ""] {
+        assert_eq!(call(["1", bad]).unwrap_err(), error);
+    }
+}
+
+#[test]
 fn packed_tensors_go_through_kernels_of_symbolic_shapes() {
     let artifacts = script(
         r#"

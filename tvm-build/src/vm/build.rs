@@ -214,7 +214,11 @@ impl Builder<'_, '_> {
                 else {
                     return Err(Diag::error(b.span, format!("the VM has no builtin {symbol}")));
                 };
-                let args = args.iter().map(|l| self.leaf(l, b.span)).collect::<Result<_, _>>()?;
+                let operand = |l: &Leaf| match l {
+                    Leaf::Str(name) => Ok(Val::Str(name.clone())),
+                    l => self.leaf(l, b.span),
+                };
+                let args = args.iter().map(operand).collect::<Result<_, _>>()?;
                 let value = self.made(b.var.name(), out, b.span)?;
                 steps.push(Step::Write { builtin, args, outs: value.tensors() });
                 Ok(value)

@@ -339,6 +339,7 @@ impl Emitter<'_> {
             Val::Tensor(t) => self.tensor(*t),
             Val::Prim(e) => self.eval(e),
             Val::Shape(dims) => self.shape(dims),
+            Val::Str(name) => self.constants.param(Param { name: leak_str(name), ty: Type::Any }),
             Val::RunShape(RunShape::Param(reg)) => Ok(Operand::Reg(*reg)),
             Val::RunShape(RunShape::Made(i)) => {
                 self.scope.shapes.get(i).copied().ok_or_else(|| self.fail("uses a shape before it is made".into()))

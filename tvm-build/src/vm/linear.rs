@@ -130,6 +130,8 @@ pub(super) enum Val {
     /// A shape whose dimensions are known at run time only.
     RunShape(RunShape),
     Prim(PrimExpr),
+    /// A name that a builtin says in errors.
+    Str(Name),
 }
 
 /// Where a shape comes from.
@@ -326,7 +328,7 @@ impl Val {
         match self {
             Val::Tensor(t) => vec![*t],
             Val::Tuple(items) => items.iter().flat_map(Val::tensors).collect(),
-            Val::Shape(_) | Val::RunShape(_) | Val::Prim(_) => Vec::new(),
+            Val::Shape(_) | Val::RunShape(_) | Val::Prim(_) | Val::Str(_) => Vec::new(),
         }
     }
 

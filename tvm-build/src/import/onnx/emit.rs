@@ -23,7 +23,7 @@ use super::elements::Elements;
 use super::fold::{Known, fold};
 use super::limits::check_rank;
 use super::list::Content;
-use super::value::{Pending, Value};
+use super::value::{Pending, Value, ints_of};
 
 /// Why a node cannot be converted. The driver adds where.
 #[derive(Debug)]
@@ -47,6 +47,34 @@ impl From<&str> for Fail {
     }
 }
 
+/// Tensors of strings that are known: their characters, where each ends among them, their shape.
+#[derive(Default)]
+pub(crate) struct Texts(BTreeMap<Var, (Constant, Constant, Vec<u64>)>);
+
+impl Texts {
+    /// Adds a variable whose strings these are.
+    pub(super) fn tell(&mut self, value: &Value, bytes: Constant, ends: Constant, shape: Vec<u64>) {
+        if let Value::Leaf(Leaf::Var(var)) = value {
+            self.0.insert(var.clone(), (bytes, ends, shape));
+        }
+    }
+
+    /// The strings of a value and its shape, if they are known.
+    pub(super) fn of(&self, value: &Value) -> Option<(Vec<String>, Vec<u64>)> {
+        let Value::Leaf(Leaf::Var(var)) = value else { return None };
+        let (bytes, ends, shape) = self.0.get(var)?;
+        let mut start = 0;
+        let mut one = |end: i64| {
+            let end = usize::try_from(end).ok()?;
+            let text = std::str::from_utf8(bytes.data().get(start..end)?).ok()?.to_owned();
+            start = end;
+            Some(text)
+        };
+        let all = ints_of(ends)?.into_iter().map(&mut one).collect::<Option<_>>()?;
+        Some((all, shape.clone()))
+    }
+}
+
 /// Makes calls and binds them.
 pub(crate) struct Emitter {
     /// The function or branch that is built.
@@ -60,6 +88,8 @@ pub(crate) struct Emitter {
     max_elements: u64,
     /// What is known of the elements of small tensors.
     pub(super) elements: Elements,
+    /// Tensors of strings that are known.
+    pub(super) texts: Texts,
 }
 
 impl Emitter {
@@ -74,6 +104,7 @@ impl Emitter {
             names,
             max_elements,
             elements: Elements::default(),
+            texts: Texts::default(),
         }
     }
 

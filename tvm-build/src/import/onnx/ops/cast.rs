@@ -6,6 +6,7 @@ use tvm_ir::dtype::{DType, TypeCode};
 
 use super::Row;
 use super::create::element_type;
+use super::text_cast::{of_text, to_text};
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
@@ -50,6 +51,14 @@ fn convert(cx: &mut OpCx<'_>, value: Value, to: DType) -> Outputs {
         "nearest" => Round::Nearest,
         other => return Err(format!("attribute 'round_mode' cannot be '{other}'").into()),
     };
+    let from = cx.dtype(&value, "input")?;
+    if from == to {
+        return Ok(vec![value]);
+    }
+    if to == DType::TEXT {
+        return Ok(vec![to_text(cx, &value)?]);
+    }
+    let value = if from == DType::TEXT { of_text(cx, &value, to)? } else { value };
     if cx.dtype(&value, "input")? == to {
         return Ok(vec![value]);
     }

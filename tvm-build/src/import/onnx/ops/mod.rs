@@ -32,6 +32,7 @@ mod spatial_given;
 mod state;
 mod strings;
 mod text;
+mod text_cast;
 mod training;
 mod trees;
 mod unary;

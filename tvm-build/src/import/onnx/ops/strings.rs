@@ -21,7 +21,8 @@ pub(super) static ROWS: &[Row] = &[
     ("StringSplit", 20, string_split),
 ];
 
-fn builtin(emitter: &mut Emitter, name: &str, args: Vec<Value>, out: StructInfo) -> Result<Value, Fail> {
+/// A call of a builtin of the VM that writes tensors.
+pub(super) fn builtin(emitter: &mut Emitter, name: &str, args: Vec<Value>, out: StructInfo) -> Result<Value, Fail> {
     let args = args.iter().map(|a| emitter.bind(a)).collect::<Result<Vec<Leaf>, _>>()?;
     let symbol = Name::from(format!("vm.builtin.{name}"));
     Ok(emitter.emit(Expr::CallDps { symbol, args, out: out.clone() }, out))
@@ -41,7 +42,10 @@ pub(crate) fn strings(emitter: &mut Emitter, all: &[&str], shape: Vec<u64>) -> R
     let bytes = Constant::new(DType::U8, vec![bytes.len() as u64], Bytes::new(bytes)).map_err(malformed)?;
     let dims = shape.iter().map(|d| i64::try_from(*d).map(PrimExpr::i64)).collect::<Result<Vec<_>, _>>();
     let dims = dims.map_err(|_| "a tensor of strings is too large")?;
-    builtin(emitter, "text_constant", vec![bytes.into(), ends.into()], StructInfo::tensor(dims, DType::TEXT))
+    let args = vec![bytes.clone().into(), ends.clone().into()];
+    let value = builtin(emitter, "text_constant", args, StructInfo::tensor(dims, DType::TEXT))?;
+    emitter.texts.tell(&value, bytes, ends, shape);
+    Ok(value)
 }
 
 fn text(cx: &OpCx<'_>, value: &Value, role: &str) -> Result<(), Fail> {
