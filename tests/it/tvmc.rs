@@ -110,7 +110,8 @@ fn what_is_wrong_with_the_model_is_1() {
 
 #[test]
 fn run_compares_arguments_with_the_signature() {
-    use tvm_build::{npy::Array, npz};
+    use tvm_build::npy::{Array, Content};
+    use tvm_build::npz;
     use tvm_ir::dtype::DType;
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let image = |shape: &[u64], dtype: DType| Array {
@@ -120,7 +121,7 @@ fn run_compares_arguments_with_the_signature() {
     };
     let inputs = |name: &str, key: &str, array: &Array| {
         let path = dir.join(name);
-        npz::write(&path, [(key, array)]).expect("an archive");
+        npz::write(&path, [(key, &Content::Numbers(array.clone()))]).expect("an archive");
         path.to_str().expect("a path").to_owned()
     };
     let model = "examples/digits/models/mlp.onnx";
@@ -131,7 +132,8 @@ fn run_compares_arguments_with_the_signature() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("10000 runs: 0 allocations"), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let arrays = npz::read(&out).expect("the outputs");
-    assert_eq!((arrays[0].0.as_str(), &arrays[0].1.shape[..]), ("output_0", &[1, 10][..]));
+    let Content::Numbers(array) = &arrays[0].1 else { panic!("an array of strings") };
+    assert_eq!((arrays[0].0.as_str(), &array.shape[..]), ("output_0", &[1, 10][..]));
 
     let wrong_shape = inputs("shape.npz", "x", &image(&[2, 784], DType::F32));
     fails(&["run", model, "--inputs", &wrong_shape], "", 1, "x");
@@ -140,4 +142,60 @@ fn run_compares_arguments_with_the_signature() {
     let wrong_name = inputs("name.npz", "y", &image(&[1, 784], DType::F32));
     fails(&["run", model, "--inputs", &wrong_name], "", 1, "no array for the parameter x");
     fails(&["run", model, "--inputs", "Cargo.toml"], "", 1, "Cargo.toml");
+}
+
+#[test]
+fn run_takes_and_gives_strings_and_lists() {
+    use tvm_build::npy::{Array, Content, Strings};
+    use tvm_build::npz;
+    use tvm_ir::dtype::DType;
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = |name: &str| dir.join(name).to_str().expect("a path").to_owned();
+    let strings = |all: &[&str]| {
+        Content::Strings(Strings {
+            shape: vec![all.len() as u64],
+            strings: all.iter().map(|s| s.to_string()).collect(),
+        })
+    };
+    let succeeds = |args: &[&str], stdin: &str| {
+        let output = run(args, stdin);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // Files as of ONNX's tests in and out.
+    let model = "tests/onnx/models/cast_to_strings/model.onnx";
+    let (case, folder) = ("tests/onnx/models/cast_to_strings/set_0", path("values/"));
+    succeeds(&["run", model, "--inputs", case, "--outputs", &folder], "");
+    for i in 0..4 {
+        use tvm_build::import::onnx::{DatumKind, Limits, read_datum};
+        let read = |file: PathBuf| read_datum(&file, &DatumKind::Tensor, &Limits::default()).expect("a value");
+        let name = format!("output_{i}.pb");
+        assert_eq!(read(Path::new(&folder).join(&name)), read(root().join(case).join(&name)), "{name}");
+    }
+    // Strings of an archive.
+    let model = "tests/onnx/models/cast_of_strings/model.onnx";
+    let inputs = path("strings.npz");
+    npz::write(Path::new(&inputs), [("x", &strings(&["1.5", "-INF"])), ("input_1", &strings(&["1", "2", "3"]))])
+        .expect("an archive");
+    let text = succeeds(&["run", model, "--inputs", &inputs], "");
+    assert!(text.contains("output_0 float32 [2] [1.5, -inf]"), "{text}");
+    npz::write(Path::new(&inputs), [("x", &strings(&["1.5", "one"])), ("input_1", &strings(&["1", "2", "3"]))])
+        .expect("an archive");
+    fails(&["run", model, "--inputs", &inputs], "", 1, "(Cast): string 1 of those that are cast is no number");
+
+    // Lists.
+    let longer = "@R.function\ndef main(xs: R.Object, s: R.Tensor((1,), \"string\")) -> R.Object:\n    ys = R.list.insert(xs, s)\n    return ys\n";
+    let item = Content::Numbers(Array { dtype: DType::F32, shape: vec![1], data: 2.5f32.to_le_bytes().to_vec() });
+    let (inputs, outputs) = (path("lists.npz"), path("lists-out.npz"));
+    let (s, item) = (&strings(&["é"]), &item);
+    for given in [vec![("s", s)], vec![("s", s), ("xs/1", s), ("xs/0", item)], vec![("s", s), ("input_0", item)]] {
+        npz::write(Path::new(&inputs), given.clone()).expect("an archive");
+        succeeds(&["run", "-", "--inputs", &inputs, "--outputs", &outputs], longer);
+        let arrays = npz::read(Path::new(&outputs)).expect("the outputs");
+        let names: Vec<&str> = arrays.iter().map(|(n, _)| n.as_str()).collect();
+        assert_eq!(names, &["output_0/0", "output_0/1", "output_0/2"][..given.len()]);
+        assert_eq!(&arrays.last().expect("an array").1, s);
+    }
+    npz::write(Path::new(&inputs), [("s", s), ("xs/1", item)]).expect("an archive");
+    fails(&["run", "-", "--inputs", &inputs], longer, 1, "there is no item 0, but an item 1");
 }

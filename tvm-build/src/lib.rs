@@ -14,6 +14,8 @@ pub mod model;
 #[cfg(feature = "cli")]
 pub mod npy;
 #[cfg(feature = "cli")]
+mod npy_strings;
+#[cfg(feature = "cli")]
 pub mod npz;
 pub mod pass;
 mod pass_spec;

@@ -3,6 +3,9 @@
 use tvm_ir::dtype::{DType, TypeCode};
 use tvm_ir::prim::wrap_int;
 
+use crate::npy_strings;
+pub use crate::npy_strings::Strings;
+
 /// An array in main memory: compact, row-major, little endian.
 ///
 /// Invariant of what is read, and to be kept for what is written: `data` holds exactly what `dtype` and `shape`
@@ -17,6 +20,15 @@ pub struct Array {
     pub data: Vec<u8>,
 }
 
+/// An array of any kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Of numbers or truth values.
+    Numbers(Array),
+    /// Of strings.
+    Strings(Strings),
+}
+
 /// Longest header that is read.
 const MAX_HEADER: usize = 1 << 16;
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -26,6 +38,14 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// gives them their type. The error is a sentence; malformed headers, sizes that do not fit and types without a
 /// counterpart are errors.
 pub fn read(bytes: &[u8]) -> Result<Array, String> {
+    match read_any(bytes)? {
+        Content::Numbers(array) => Ok(array),
+        Content::Strings(_) => Err("an array of strings, where numbers are expected".to_owned()),
+    }
+}
+
+/// As [`read`], also of strings: of a fixed width as Unicode (`<U5`) or UTF-8 (`|S5`), or objects (`|O`) that are strings.
+pub fn read_any(bytes: &[u8]) -> Result<Content, String> {
     let cut = || "not a .npy array: it is cut short".to_owned();
     let rest = bytes.strip_prefix(MAGIC).ok_or("not a .npy array: it does not start as one")?;
     let (version, rest) = rest.split_at_checked(2).ok_or_else(cut)?;
@@ -43,24 +63,63 @@ pub fn read(bytes: &[u8]) -> Result<Array, String> {
     let (header, data) = rest.split_at_checked(length).ok_or_else(cut)?;
     let header = Header::parse(header)?;
     let count = header.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
-    let wanted = count.and_then(|n| header.dtype.storage_bytes(n));
+    if header.elements == Elements::Objects {
+        let strings = npy_strings::objects(data)?;
+        if count != Some(strings.len() as u64) {
+            return Err(format!("shape {:?} does not fit the {} strings of the array", header.shape, strings.len()));
+        }
+        return Ok(Content::Strings(Strings { shape: header.shape, strings }));
+    }
+    let wanted = count.and_then(|n| match header.elements {
+        Elements::Numbers(dtype) => dtype.storage_bytes(n),
+        _ => n.checked_mul(header.bytes() as u64),
+    });
     if wanted != Some(data.len() as u64) {
         return Err(format!(
             "shape {:?} of {} does not fit the {} bytes of the array",
             header.shape,
-            header.dtype,
+            header.descr,
             data.len()
         ));
     }
     let mut data = if header.fortran { to_row_major(data, &header) } else { data.to_vec() };
+    let Elements::Numbers(dtype) = header.elements else {
+        let one = |s: &[u8]| match header.elements {
+            Elements::Unicode(width) => npy_strings::unicode(s, width, header.big_endian),
+            _ => npy_strings::bytes(s),
+        };
+        let count = usize::try_from(count.unwrap_or(0)).unwrap_or(0);
+        let strings = match header.bytes() {
+            0 if count > MAX_EMPTY => Err("the array has too many strings".to_owned()),
+            0 => Ok(vec![String::new(); count]),
+            bytes => data.chunks_exact(bytes).map(one).collect(),
+        };
+        return Ok(Content::Strings(Strings { shape: header.shape, strings: strings? }));
+    };
     let width = header.width();
     if header.big_endian && width > 0 {
         data.chunks_exact_mut(width).for_each(<[u8]>::reverse);
     }
-    if header.dtype.is_bool() && data.iter().any(|&b| b > 1) {
+    if dtype.is_bool() && data.iter().any(|&b| b > 1) {
         return Err("a bool is neither 0 nor 1".to_owned());
     }
-    Ok(Array { dtype: header.dtype, shape: header.shape, data })
+    Ok(Content::Numbers(Array { dtype, shape: header.shape, data }))
+}
+
+/// Writes an array of any kind; strings as Unicode of the longest one's width.
+pub fn write_any(content: &Content) -> Result<Vec<u8>, String> {
+    let all = match content {
+        Content::Numbers(array) => return write(array),
+        Content::Strings(all) => all,
+    };
+    let count = all.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d));
+    if count != Some(all.strings.len() as u64) {
+        return Err(format!("shape {:?} does not fit {} strings", all.shape, all.strings.len()));
+    }
+    let (descr, data) = npy_strings::write(&all.strings)?;
+    let mut out = header(&descr, &all.shape, data.len())?;
+    out.extend_from_slice(&data);
+    Ok(out)
 }
 
 /// Writes an array. Types that NumPy does not have are written as NumPy extensions do: bfloat16 and floats of 8 and 4
@@ -84,7 +143,19 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
         (_, 4 | 8, 1) if dtype.is_float() => "|V1".to_owned(),
         _ => return Err(format!("NumPy has no form for {dtype}")),
     };
-    let shape = match &array.shape[..] {
+    let mut out = header(&descr, &array.shape, array.data.len())?;
+    if dtype.is_packed() {
+        unpack(array, &mut out);
+    } else {
+        out.extend_from_slice(&array.data);
+    }
+    Ok(out)
+}
+
+/// What stands before the data, of which there will be so many bytes.
+fn header(descr: &str, shape: &[u64], bytes: usize) -> Result<Vec<u8>, String> {
+    let axes = shape;
+    let shape = match axes {
         [only] => format!("({only},)"),
         dims => format!("({})", dims.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
     };
@@ -94,17 +165,12 @@ pub fn write(array: &Array) -> Result<Vec<u8>, String> {
     let total = (before + header.len() + 1).next_multiple_of(64);
     header.extend(std::iter::repeat_n(' ', total - before - header.len() - 1));
     header.push('\n');
-    let length = u16::try_from(header.len()).map_err(|_| format!("shape {:?} has too many axes", array.shape))?;
-    let mut out = Vec::with_capacity(total + array.data.len());
+    let length = u16::try_from(header.len()).map_err(|_| format!("shape {axes:?} has too many axes"))?;
+    let mut out = Vec::with_capacity(total + bytes);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[1, 0]);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(header.as_bytes());
-    if dtype.is_packed() {
-        unpack(array, &mut out);
-    } else {
-        out.extend_from_slice(&array.data);
-    }
     Ok(out)
 }
 
@@ -142,18 +208,46 @@ impl Array {
     }
 }
 
+/// What an array has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Elements {
+    Numbers(DType),
+    /// As many characters a string.
+    Unicode(usize),
+    /// As many bytes a string.
+    Bytes(usize),
+    Objects,
+}
+
+/// Most strings of an array of strings without characters, which takes no bytes.
+const MAX_EMPTY: usize = 1 << 24;
+
 struct Header {
-    dtype: DType,
+    /// As the file has it.
+    descr: String,
+    elements: Elements,
     big_endian: bool,
     fortran: bool,
     shape: Vec<u64>,
 }
 
 impl Header {
+    /// Bytes of an element.
+    fn bytes(&self) -> usize {
+        match self.elements {
+            Elements::Numbers(dtype) => usize::try_from(dtype.bytes()).unwrap_or(0),
+            Elements::Unicode(width) => width.saturating_mul(4),
+            Elements::Bytes(width) => width,
+            Elements::Objects => 0,
+        }
+    }
+
     /// Bytes of what is swapped as one: an element, or each half of a complex one.
     fn width(&self) -> usize {
-        let bytes = usize::try_from(self.dtype.bytes()).unwrap_or(0);
-        if self.dtype.code == TypeCode::Complex { bytes / 2 } else { bytes }
+        match self.elements {
+            Elements::Numbers(dtype) if dtype.code == TypeCode::Complex => self.bytes() / 2,
+            _ => self.bytes(),
+        }
     }
 
     fn parse(bytes: &[u8]) -> Result<Header, String> {
@@ -185,26 +279,39 @@ impl Header {
             return Err(bad());
         }
         let descr = descr.ok_or_else(bad)?;
-        let (dtype, big_endian) = element(descr).ok_or_else(|| {
-            format!("elements of type '{descr}' are not supported; save them as numbers of 1 to 64 bits")
+        let (elements, big_endian) = element(descr).ok_or_else(|| {
+            format!("elements of type '{descr}' are not supported; save them as numbers of 1 to 64 bits or as strings")
         })?;
-        Ok(Header { dtype, big_endian, fortran: fortran.ok_or_else(bad)?, shape: shape.ok_or_else(bad)? })
+        let descr = match elements {
+            Elements::Numbers(dtype) => dtype.to_string(),
+            _ => descr.to_owned(),
+        };
+        Ok(Header { descr, elements, big_endian, fortran: fortran.ok_or_else(bad)?, shape: shape.ok_or_else(bad)? })
     }
 }
 
 /// The type of a NumPy type string, and whether it is big endian.
-fn element(descr: &str) -> Option<(DType, bool)> {
+fn element(descr: &str) -> Option<(Elements, bool)> {
     let mut chars = descr.chars();
     let order = chars.next()?;
     let kind = chars.next()?;
+    match (kind, order) {
+        ('O', _) => return Some((Elements::Objects, false)),
+        ('U', '<' | '>') => return Some((Elements::Unicode(chars.as_str().parse().ok()?), order == '>')),
+        ('S', _) => return Some((Elements::Bytes(chars.as_str().parse().ok()?), false)),
+        _ => {}
+    }
     let bytes: u8 = chars.as_str().parse().ok()?;
     let code = match (kind, bytes) {
-        ('b', 1) => return (order == '|').then_some((DType::BOOL, false)),
+        ('b', 1) => return (order == '|').then_some((Elements::Numbers(DType::BOOL), false)),
         ('i', 1 | 2 | 4 | 8) => TypeCode::Int,
         ('u', 1 | 2 | 4 | 8) => TypeCode::UInt,
         ('f', 2 | 4 | 8) => TypeCode::Float,
         ('c', 8 | 16) => TypeCode::Complex,
-        ('V', 1 | 2) => return matches!(order, '|' | '<').then_some((DType::new(TypeCode::UInt, bytes * 8), false)),
+        ('V', 1 | 2) => {
+            let bits = Elements::Numbers(DType::new(TypeCode::UInt, bytes * 8));
+            return matches!(order, '|' | '<').then_some((bits, false));
+        }
         _ => return None,
     };
     let big_endian = match order {
@@ -213,12 +320,12 @@ fn element(descr: &str) -> Option<(DType, bool)> {
         '|' if bytes == 1 => false,
         _ => return None,
     };
-    Some((DType::new(code, bytes * 8), big_endian))
+    Some((Elements::Numbers(DType::new(code, bytes * 8)), big_endian))
 }
 
 /// Elements of a column-major array in row-major order. `data` has the size that the header asks for.
 fn to_row_major(data: &[u8], header: &Header) -> Vec<u8> {
-    let width = usize::try_from(header.dtype.bytes()).unwrap_or(1);
+    let width = header.bytes().max(1);
     let shape: Vec<usize> = header.shape.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect();
     let mut strides = Vec::with_capacity(shape.len());
     let mut stride = width;
@@ -323,6 +430,16 @@ mod tests {
     }
 
     #[test]
+    fn strings() {
+        let all = Strings { shape: vec![2, 2], strings: ["a", "", "ü", "xyz"].map(String::from).to_vec() };
+        let bytes = write_any(&Content::Strings(all.clone())).unwrap();
+        assert_eq!(read_any(&bytes).unwrap(), Content::Strings(all));
+        let columns = npy("{'descr': '|S1', 'fortran_order': True, 'shape': (2, 2)}", b"abcd");
+        let Content::Strings(read) = read_any(&columns).unwrap() else { panic!() };
+        assert_eq!(read.strings, ["a", "c", "b", "d"]);
+    }
+
+    #[test]
     fn other_orders_are_converted() {
         let bytes =
             npy("{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3), }\n", &[0, 1, 0, 4, 0, 2, 0, 5, 0, 3, 0, 6]);
@@ -373,7 +490,10 @@ mod tests {
             (npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", &[0; 4]), "malformed"),
             (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} 1", &[0; 4]), "malformed"),
             (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", &[]), "does not fit"),
-            (npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", &[0; 8]), "'|O' are not supported"),
+            (npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", &[0; 8]), "are not strings"),
+            (npy("{'descr': '<U1', 'fortran_order': False, 'shape': (1,)}", &[b'a', 0, 0, 0]), "an array of strings"),
+            (npy("{'descr': '<U2', 'fortran_order': False, 'shape': (1,)}", &[b'a', 0, 0, 0]), "of <U2 does not fit"),
+            (npy("{'descr': '<U0', 'fortran_order': False, 'shape': (4294967296,)}", &[]), "too many"),
             (npy("{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", &[0; 3]), "'<f3' are not"),
             (npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", &[0; 4]), "records"),
             (npy("{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", &[2]), "neither 0 nor 1"),

@@ -8,17 +8,17 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::npy;
-pub use crate::npy::Array;
+pub use crate::npy::{Array, Content};
 
 /// Bytes that the arrays of an archive may take together, unpacked.
 const MAX_BYTES: u64 = 1 << 36;
 
 /// Reads the arrays of an archive, in its order, stored or deflated. The error is a sentence that names the
 /// array at fault; an archive that unpacks to more than 64 GiB is refused.
-pub fn read(path: &Path) -> Result<Vec<(String, Array)>, String> {
+pub fn read(path: &Path) -> Result<Vec<(String, Content)>, String> {
     let file = File::open(path).map_err(|e| format!("{} cannot be opened: {e}", path.display()))?;
     let mut archive = ZipArchive::new(file).map_err(|e| format!("{} is not an .npz archive: {e}", path.display()))?;
-    let mut arrays: Vec<(String, Array)> = Vec::new();
+    let mut arrays: Vec<(String, Content)> = Vec::new();
     let mut left = MAX_BYTES;
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -29,7 +29,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Array)>, String> {
         let mut bytes = Vec::new();
         entry.take(left + 1).read_to_end(&mut bytes).map_err(|e| at(&e))?;
         left = left.checked_sub(bytes.len() as u64).ok_or_else(|| at(&"the archive unpacks to too many bytes"))?;
-        let array = npy::read(&bytes).map_err(|e| at(&e))?;
+        let array = npy::read_any(&bytes).map_err(|e| at(&e))?;
         if arrays.iter().any(|(other, _)| *other == name) {
             return Err(at(&"is there twice"));
         }
@@ -39,12 +39,12 @@ pub fn read(path: &Path) -> Result<Vec<(String, Array)>, String> {
 }
 
 /// Writes arrays to an archive, stored; the same arrays give the same bytes. The error is a sentence.
-pub fn write<'a>(path: &Path, arrays: impl IntoIterator<Item = (&'a str, &'a Array)>) -> Result<(), String> {
+pub fn write<'a>(path: &Path, arrays: impl IntoIterator<Item = (&'a str, &'a Content)>) -> Result<(), String> {
     let failed = |e: &dyn std::fmt::Display| format!("{} cannot be written: {e}", path.display());
     let file = File::create(path).map_err(|e| failed(&e))?;
     let mut archive = ZipWriter::new(BufWriter::new(file));
     for (name, array) in arrays {
-        let bytes = npy::write(array).map_err(|e| failed(&format!("array '{name}': {e}")))?;
+        let bytes = npy::write_any(array).map_err(|e| failed(&format!("array '{name}': {e}")))?;
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes.len() as u64 >= u64::from(u32::MAX));
@@ -64,8 +64,8 @@ mod tests {
     fn round_trip_and_determinism() {
         let folder = std::env::temp_dir().join(format!("tvm-build-npz-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let x = Array { dtype: DType::F32, shape: vec![2, 3], data: (0..24).collect() };
-        let n = Array { dtype: DType::I64, shape: vec![], data: vec![7; 8] };
+        let x = Content::Numbers(Array { dtype: DType::F32, shape: vec![2, 3], data: (0..24).collect() });
+        let n = Content::Strings(npy::Strings { shape: vec![1], strings: vec!["ä".into()] });
         let (a, b) = (folder.join("a.npz"), folder.join("b.npz"));
         for path in [&a, &b] {
             write(path, [("x", &x), ("names/n", &n)]).unwrap();
@@ -89,7 +89,7 @@ mod tests {
         archive.write_all(&npy::write(&array).unwrap()).unwrap();
         archive.finish().unwrap();
         assert!(std::fs::metadata(&path).unwrap().len() < 600);
-        assert_eq!(read(&path).unwrap(), [("x".to_owned(), array)]);
+        assert_eq!(read(&path).unwrap(), [("x".to_owned(), Content::Numbers(array))]);
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -119,14 +119,20 @@ pub struct CompileArgs {
     pub times: bool,
 }
 
+/// Compile MODEL for this machine and run it once.
+///
+/// Values are arrays of an .npz archive, of numbers or strings (Unicode, UTF-8 bytes, or objects that are strings). The items of a
+/// sequence or optional are arrays INPUT/0, INPUT/1, …, those of lists of lists INPUT/0/0, …; a list without arrays has no
+/// items, and the value of an optional may stand under INPUT alone. Or they are files of a folder as ONNX's tests have them,
+/// input_0.pb, … and output_0.pb, …: a serialized TensorProto, SequenceProto or OptionalProto each.
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Inputs by parameter name, or input_0, input_1, … by position
+    /// An .npz archive of the inputs by parameter name, or input_0, input_1, … by position; or a folder of input_0.pb, …
     #[arg(long)]
     pub inputs: PathBuf,
-    /// Where to write output_0, output_1, …
+    /// Where to write output_0, output_1, …: an .npz archive, or a folder, existing or with a / at its end, for output_0.pb, …
     #[arg(long)]
     pub outputs: Option<PathBuf>,
     #[command(flatten)]

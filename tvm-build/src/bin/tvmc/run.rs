@@ -3,19 +3,18 @@
 use crate::args::RunArgs;
 use crate::session::{Failure, Session};
 use crate::tensors;
-use tvm_build::npz;
 use tvm_runtime::host::CountingAllocator;
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut session = Session::new();
-    let arrays = npz::read(&args.inputs).map_err(|e| Failure::Model(format!("error: {e}")))?;
+    let given = tensors::read(args).map_err(|d| session.fail(&d.into()))?;
     let mut module = session.load_to_run(&args.model, &args.target)?;
-    let entry = module.entry(&args.func).map_err(|d| session.fail(&d.into()))?;
-    let mut inputs = tensors::inputs(entry, arrays).map_err(|d| session.fail(&d.into()))?;
+    let entry = module.entry(&args.func).map_err(|d| session.fail(&d.into()))?.clone();
+    let mut inputs = tensors::inputs(&mut module, &args.func, given).map_err(|d| session.fail(&d.into()))?;
     session.progress("running");
     let mut report = String::new();
     let outputs = module
-        .repeat(&args.func, &mut inputs, &mut |call| {
+        .repeat_values(&args.func, &mut inputs, &mut |call| {
             call()?;
             let resident = resident_kb();
             let allocations = CountingAllocator::count();
@@ -35,13 +34,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if !report.is_empty() {
         println!("{report}");
     }
-    let arrays = tensors::arrays(&outputs).map_err(|d| session.fail(&d.into()))?;
-    match &args.outputs {
-        Some(path) => npz::write(path, arrays.iter().map(|(n, a)| (n.as_str(), a)))
-            .map_err(|e| Failure::Model(format!("error: {e}")))?,
-        None => arrays.iter().for_each(|(name, array)| println!("{name} {}", tensors::preview(array))),
-    }
-    Ok(())
+    tensors::write(&mut module, args, &entry, &outputs).map_err(|d| session.fail(&d.into()))
 }
 
 /// Memory of this process that is in use, where the system says.

@@ -155,6 +155,69 @@ fn optional(proto: OptionalProto, limits: &Limits) -> Result<Datum, String> {
     Ok(Datum::Optional(inner.map(Box::new)))
 }
 
+/// A value as [`decode_datum`] reads it. Errors: element types that ONNX does not have, and sequences of values of different
+/// kinds.
+pub fn encode_datum(datum: &Datum) -> Result<Vec<u8>, String> {
+    Ok(match datum {
+        Datum::Sequence(items) => sequence_proto(items)?.encode_to_vec(),
+        Datum::Optional(item) => optional_proto(item.as_deref())?.encode_to_vec(),
+        tensor => tensor_proto(tensor)?.encode_to_vec(),
+    })
+}
+
+fn tensor_proto(datum: &Datum) -> Result<TensorProto, String> {
+    let dims = |shape: &[u64]| -> Result<Vec<i64>, String> {
+        shape.iter().map(|d| i64::try_from(*d).map_err(|_| "an extent is too large".to_owned())).collect()
+    };
+    Ok(match datum {
+        Datum::Tensor { dtype, shape, data } => {
+            let code =
+                DataType::from_name(&dtype.to_string()).ok_or_else(|| format!("ONNX has no elements {dtype}"))?;
+            let raw_data = Some(data.clone());
+            TensorProto { dims: dims(shape)?, data_type: code as i32, raw_data, ..TensorProto::default() }
+        }
+        Datum::Strings { shape, strings } => TensorProto {
+            dims: dims(shape)?,
+            data_type: DataType::String as i32,
+            string_data: strings.iter().map(|s| Bytes::from(s.clone())).collect(),
+            ..TensorProto::default()
+        },
+        Datum::Other(name) => return Err(format!("tensors of {name} cannot be written")),
+        Datum::Sequence(_) | Datum::Optional(_) => return Err("a list where a tensor is expected".to_owned()),
+    })
+}
+
+fn sequence_proto(items: &[Datum]) -> Result<SequenceProto, String> {
+    let mut out = SequenceProto::default();
+    for item in items {
+        match item {
+            Datum::Sequence(items) => out.sequence_values.push(sequence_proto(items)?),
+            Datum::Optional(item) => out.optional_values.push(optional_proto(item.as_deref())?),
+            tensor => out.tensor_values.push(tensor_proto(tensor)?),
+        }
+    }
+    let kinds = [out.tensor_values.len(), out.sequence_values.len(), out.optional_values.len()];
+    if kinds.iter().filter(|n| **n != 0).count() > 1 {
+        return Err("a sequence has items of different kinds".to_owned());
+    }
+    // The kinds of the format; 1 are tensors.
+    out.elem_type = kinds.iter().position(|n| *n != 0).map_or(1, |k| [1, 3, 5][k]);
+    Ok(out)
+}
+
+fn optional_proto(item: Option<&Datum>) -> Result<OptionalProto, String> {
+    let mut out = OptionalProto::default();
+    match item {
+        None => {}
+        Some(Datum::Sequence(items)) => (out.elem_type, out.sequence_value) = (3, Some(sequence_proto(items)?)),
+        Some(Datum::Optional(item)) => {
+            (out.elem_type, out.optional_value) = (5, Some(Box::new(optional_proto(item.as_deref())?)));
+        }
+        Some(tensor) => (out.elem_type, out.tensor_value) = (1, Some(tensor_proto(tensor)?)),
+    }
+    Ok(out)
+}
+
 /// Makes an input of a graph a constant. The error is a sentence.
 pub(super) fn bind(graph: &mut Graph, name: &str, value: Datum) -> Result<(), String> {
     let input = graph.inputs.iter().find(|i| i.name == name).ok_or("there is no such input")?;
@@ -210,6 +273,26 @@ mod tests {
         let some = OptionalProto { tensor_value: Some(tensor), ..OptionalProto::default() };
         assert_eq!(decode(some.encode_to_vec(), &kind), Ok(Datum::Optional(Some(Box::new(wanted)))));
         assert_eq!(decode(Vec::new(), &kind), Ok(Datum::Optional(None)));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let numbers = Datum::Tensor { dtype: DType::I4, shape: vec![3], data: vec![0x21, 0x03].into() };
+        let strings = Datum::Strings { shape: vec![2], strings: vec!["ä".into(), String::new()] };
+        let (tensor, list) = (DatumKind::Tensor, |k: DatumKind| DatumKind::Sequence(Box::new(k)));
+        let optional = |k: DatumKind| DatumKind::Optional(Box::new(k));
+        for (datum, kind) in [
+            (numbers.clone(), tensor.clone()),
+            (strings.clone(), tensor.clone()),
+            (Datum::Sequence(vec![numbers.clone(), strings.clone()]), list(tensor.clone())),
+            (Datum::Sequence(vec![Datum::Sequence(vec![strings.clone()])]), list(list(tensor.clone()))),
+            (Datum::Optional(Some(Box::new(Datum::Sequence(vec![numbers.clone()])))), optional(list(tensor.clone()))),
+            (Datum::Optional(Some(Box::new(numbers.clone()))), optional(tensor.clone())),
+            (Datum::Optional(None), optional(tensor)),
+        ] {
+            assert_eq!(decode(encode_datum(&datum).unwrap(), &kind), Ok(datum));
+        }
+        assert!(encode_datum(&Datum::Sequence(vec![numbers, Datum::Sequence(vec![])])).is_err());
     }
 
     #[test]

@@ -52,7 +52,7 @@ mod value;
 mod wire;
 
 pub use custom::{CustomOps, NodeCx, NodeValue};
-pub use datum::{Datum, DatumKind, Port, Ports, decode_datum, ports, read_datum};
+pub use datum::{Datum, DatumKind, Port, Ports, decode_datum, encode_datum, ports, read_datum};
 pub use limits::Limits;
 
 /// A model that was read.

@@ -177,6 +177,8 @@ pub(super) struct Segment {
 /// A sequence of values; only the list of its kind of element is in use. Beside a model, never in one.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SequenceProto {
+    #[prost(int32, tag = "2")]
+    pub(super) elem_type: i32,
     #[prost(message, repeated, tag = "3")]
     pub(super) tensor_values: Vec<TensorProto>,
     #[prost(message, repeated, tag = "5")]
@@ -188,6 +190,8 @@ pub(super) struct SequenceProto {
 /// A value that may be absent. Beside a model, never in one.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct OptionalProto {
+    #[prost(int32, tag = "2")]
+    pub(super) elem_type: i32,
     #[prost(message, optional, tag = "3")]
     pub(super) tensor_value: Option<TensorProto>,
     #[prost(message, optional, tag = "5")]

@@ -4,17 +4,18 @@ use super::compare::{Tolerance, View, compare};
 use super::outcome::{Outcome, Stage};
 use crate::args::CaseArgs;
 use crate::session::{Failure, Scratch, Session};
+use crate::tensors::value;
 use std::path::{Path, PathBuf};
 use tvm_build::compile::{Options, compile_module};
 use tvm_build::host::HostModule;
 use tvm_build::import::onnx::{self, Datum, ImportOptions, Limits, Port};
 use tvm_build::toolchain::Toolchain;
-use tvm_build::vm::{Entry, EntryKind, run_dtype};
+use tvm_build::vm::{Entry, EntryKind};
 use tvm_ir::diag::Diags;
 use tvm_ir::dtype::DType;
 use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
-use tvm_runtime::host::{HostList, HostTensor, HostValue};
+use tvm_runtime::host::HostValue;
 
 /// Prints the outcome on a line. Fails only if the command line is at fault.
 pub fn run(args: &CaseArgs) -> Result<(), Failure> {
@@ -204,38 +205,6 @@ fn input(host: &mut HostModule, entry: &Entry, at: usize, port: &Port, datum: &D
         _ => None,
     };
     value(host, datum, wanted).map_err(error)
-}
-
-/// A value to pass; an optional is a list of no or one item. The error is a sentence.
-fn value(host: &mut HostModule, datum: &Datum, wanted: Option<tvm_runtime::DType>) -> Result<HostValue, String> {
-    let (dtype, shape, data) = match datum {
-        Datum::Tensor { dtype, shape, data } => (dtype, shape, data),
-        Datum::Sequence(items) => {
-            let items = items.iter().map(|item| value(host, item, None)).collect::<Result<_, _>>()?;
-            return Ok(HostValue::List(HostList::new(items)));
-        }
-        Datum::Strings { shape, strings } => {
-            let texts: Vec<_> = strings.iter().map(|s| host.intern(s)).collect();
-            let shape: Vec<i64> = shape.iter().map(|d| i64::try_from(*d).unwrap_or(-1)).collect();
-            let tensor = HostTensor::of(&shape, &texts).ok_or("the strings do not fit their shape")?;
-            return Ok(HostValue::Tensor(tensor));
-        }
-        Datum::Optional(item) => {
-            let items = item.iter().map(|item| value(host, item, None)).collect::<Result<_, _>>()?;
-            return Ok(HostValue::List(HostList::new(items)));
-        }
-        Datum::Other(kind) => return Err(format!("tensors of {kind} cannot be passed")),
-    };
-    let dtype = run_dtype(*dtype).ok_or_else(|| format!("{dtype} cannot be passed"))?;
-    if let Some(wanted) = wanted.filter(|wanted| *wanted != dtype) {
-        return Err(format!("the elements are {dtype}, the function takes {wanted}"));
-    }
-    let extents: Result<Vec<i64>, _> = shape.iter().map(|d| i64::try_from(*d)).collect();
-    extents
-        .ok()
-        .and_then(|extents| HostTensor::new(dtype, &extents, data))
-        .map(HostValue::Tensor)
-        .ok_or_else(|| format!("{} bytes do not fit the shape {shape:?}", data.len()))
 }
 
 fn output(
