@@ -17,10 +17,12 @@ pub struct Model {
     pub module: IRModule,
     /// Every file that was read, the model's own first.
     pub files: Vec<PathBuf>,
+    /// What does not stop a build, and should be seen.
+    pub warnings: Diags,
 }
 
 /// Reads a model: `.onnx`, or TVMScript text in `.py`, `.tvm` or `.txt`; `-` is TVMScript text on the standard input. Errors are
-/// all that is wrong, with places in `sources`.
+/// all that is wrong, with places in `sources`. Warnings are lost: see [`load_with`].
 pub fn load(path: &Path, sources: &mut SourceMap) -> Result<IRModule, Diags> {
     load_with(path, onnx::ImportOptions::default(), sources).map(|m| m.module)
 }
@@ -33,18 +35,18 @@ pub fn load_with(path: &Path, onnx: onnx::ImportOptions, sources: &mut SourceMap
             .read_to_string(&mut text)
             .map_err(|e| io_error("read", Path::new("the standard input"), &e))?;
         let module = parse_module(sources, "<stdin>", &text, ParseOptions::default())?;
-        return Ok(Model { module, files: Vec::new() });
+        return Ok(Model { module, files: Vec::new(), warnings: Diags::new() });
     }
     match path.extension().and_then(|e| e.to_str()) {
         Some("onnx") => {
             let loaded = onnx::load(path, onnx, sources)?;
             let files = std::iter::once(path.to_owned()).chain(loaded.files).collect();
-            Ok(Model { module: loaded.module, files })
+            Ok(Model { module: loaded.module, files, warnings: loaded.warnings })
         }
         Some("py" | "tvm" | "txt") => {
             let text = read_text(path)?;
             let module = parse_module(sources, &path.display().to_string(), &text, ParseOptions::default())?;
-            Ok(Model { module, files: vec![path.to_owned()] })
+            Ok(Model { module, files: vec![path.to_owned()], warnings: Diags::new() })
         }
         _ => Err(Diag::error(Span::NONE, format!("the format of {} is not known", path.display()))
             .help("models end in .onnx, TVMScript text in .py, .tvm or .txt")

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::name::Name;
-use tvm_ir::render::render_all;
+use tvm_ir::render::{render, render_all};
 use tvm_ir::span::{SourceMap, Span};
 use tvm_ir::target::Target;
 
@@ -126,12 +126,16 @@ impl Build {
         match input {
             Input::Source(source) => {
                 let mut model = match source {
-                    Source::Module(module) => Model { module: *module, files: Vec::new() },
+                    Source::Module(module) => Model { module: *module, files: Vec::new(), warnings: Diags::new() },
                     Source::File(path) => {
                         let onnx = ImportOptions { ops: self.ops.clone(), ..ImportOptions::default() };
                         model::load_with(&path, onnx, sources)?
                     }
                 };
+                for warning in &model.warnings.0 {
+                    let text = render(&warning.clone().note(format!("in the model `{name}`")), sources);
+                    text.lines().for_each(|line| cargo(&format!("cargo::warning={line}")));
+                }
                 symbols.extend(dims::symbols(&model.module));
                 self.bounds.apply(&mut model.module)?;
                 model.files.iter().skip(1).for_each(|file| changed(cargo, file));

@@ -20,6 +20,7 @@ mod deformable;
 mod dynamic;
 mod elementwise;
 mod extents;
+mod fail;
 mod image;
 mod join;
 mod legalize;
@@ -90,6 +91,7 @@ static FILES: &[&[OpDef]] = &[
     dynamic::OPS,
     elementwise::OPS,
     extents::OPS,
+    fail::OPS,
     image::OPS,
     join::OPS,
     linalg::OPS,

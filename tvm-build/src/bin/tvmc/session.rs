@@ -6,7 +6,9 @@ use std::time::Instant;
 use tvm_build::compile::{Options, compile_module};
 use tvm_build::dims::{self, DimBounds};
 use tvm_build::host::HostModule;
-use tvm_build::{model, toolchain};
+use tvm_build::import::onnx::ImportOptions;
+use tvm_build::model::{self, Model};
+use tvm_build::toolchain;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
 use tvm_ir::render::render_all;
@@ -68,11 +70,14 @@ impl Session {
         result.map_err(|d| self.fail(&d))
     }
 
-    /// Reads the model.
+    /// Reads the model; warnings go to the standard error output.
     pub fn load(&mut self, args: &ModelArgs) -> Result<IRModule, Failure> {
         self.progress(&format!("reading {}", args.model.display()));
-        let loaded = model::load(&args.model, &mut self.sources);
-        let mut module = self.check(loaded)?;
+        let loaded = model::load_with(&args.model, ImportOptions::default(), &mut self.sources);
+        let Model { mut module, warnings, .. } = self.check(loaded)?;
+        if !warnings.0.is_empty() {
+            eprintln!("{}", render_all(&warnings, &self.sources));
+        }
         let mut bounds = DimBounds::default();
         args.bounds.iter().for_each(|(name, range)| bounds.insert(name.as_str(), range.clone()));
         self.check(bounds.unknown(&dims::symbols(&module)).into_result(()))?;

@@ -1,18 +1,18 @@
 //! Nodes that hold graphs.
 
-use tvm_ir::diag::Diag;
-use tvm_ir::relax::{Body, Dims, Leaf, StructInfo, TensorInfo};
+use tvm_ir::relax::Leaf;
 
+use super::arms::{Arm, Decision, End, Frame, Made, Reached, Split, names};
 use super::convert::{Converter, Place, Scope};
 use super::emit::Fail;
-use super::graph::{Dim, Graph, Node, Type};
-use super::list::{self, List, type_of};
+use super::fold::Known;
+use super::graph::{Graph, Node};
 use super::reader::NodeReader;
 use super::value::Value;
 
 impl<'a> Converter<'a> {
-    /// A conditional. If the condition is a constant, only the branch that is taken.
-    pub(super) fn if_node(&mut self, node: &Node, scope: &Scope, place: Place<'_>) -> Option<Vec<Value>> {
+    /// A conditional. If it is known which branch is taken, only that one.
+    pub(super) fn if_node(&mut self, node: &Node, scope: &Scope, place: Place<'_>) -> Option<Made> {
         let reader = NodeReader::new(node, place.caller);
         let operands = || -> Result<(Value, &Graph, &Graph), String> {
             let cond = scope.get(reader.input(0, "cond")?).cloned().ok_or("the condition is not known")?;
@@ -24,7 +24,7 @@ impl<'a> Converter<'a> {
             Err(message) => return self.refuse(node, message.into()),
         };
         for message in reader.unread() {
-            self.refuse::<()>(node, message.into());
+            self.refuse::<()>(node, Fail::limit(message));
         }
         let count = node.outputs.len();
         for (name, branch) in [("then_branch", then), ("else_branch", otherwise)] {
@@ -34,24 +34,132 @@ impl<'a> Converter<'a> {
         }
         if let Some(constant) = cond.as_const().filter(|c| c.dtype().is_bool() && c.len() == 1) {
             let taken = if constant.data().first() == Some(&0) { otherwise } else { then };
-            return self.branch(taken, count, scope, place);
+            return self.branch(taken, node, scope, place);
         }
-        match self.conditional(cond, [then, otherwise], count, scope, place) {
-            Ok(outputs) => outputs,
+        let decision = self.decision(&cond);
+        if let Some(taken) = decision.as_ref().and_then(|decision| self.decided(decision)) {
+            return self.branch(if taken { then } else { otherwise }, node, scope, place);
+        }
+        match self.branches(cond, decision, [then, otherwise], node, scope, place) {
+            Ok(split) => Some(Made::Split(Box::new(split))),
             Err(fail) => self.refuse(node, fail),
         }
     }
 
-    pub(super) fn refuse<T>(&mut self, node: &Node, Fail(diag): Fail) -> Option<T> {
-        let diag = diag.at(node.span);
-        self.faults.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
+    pub(super) fn refuse<T>(&mut self, node: &Node, mut fail: Fail) -> Option<T> {
+        fail.diag.message = format!("{}: {}", node.op, fail.diag.message);
+        self.fault(fail, node.span);
         None
     }
 
-    /// The outputs of a graph over the values that it captures; `None` if one of them cannot be converted.
-    fn branch(&mut self, graph: &Graph, count: usize, outer: &Scope, place: Place<'_>) -> Option<Vec<Value>> {
+    /// What a condition is, if two of them can be told to be one.
+    fn decision(&mut self, cond: &Value) -> Option<Decision> {
+        if let Some(Known::Exprs(tensor)) = self.emitter.elements.known(cond) {
+            let [e] = &tensor.elements[..] else { return None };
+            let e = self.emitter.function.bindings().analyzer.simplify(e);
+            return e.dtype().is_bool().then_some(Decision::Expr(e));
+        }
+        match cond {
+            Value::Leaf(leaf @ Leaf::Var(_)) => Some(Decision::Value(leaf.clone())),
+            Value::Call(call) => Some(Decision::Value(call.bound.get()?.clone())),
+            _ => None,
+        }
+    }
+
+    /// Which branch is taken, if that follows from what extents are, or from the branches that this one is in.
+    fn decided(&mut self, decision: &Decision) -> Option<bool> {
+        let before =
+            |wanted: &Decision| self.decided.iter().find(|(known, _)| known == wanted).map(|(_, taken)| *taken);
+        if let Some(taken) = before(decision) {
+            return Some(taken);
+        }
+        let Decision::Expr(e) = decision else { return None };
+        let analyzer = &self.emitter.function.bindings().analyzer;
+        let contrary = analyzer.simplify(&e.clone().logical_not());
+        if let Some(taken) = before(&Decision::Expr(contrary.clone())) {
+            return Some(!taken);
+        }
+        if analyzer.prove(e) { Some(true) } else { analyzer.prove(&contrary).then_some(false) }
+    }
+
+    /// The outputs that the node takes of a graph without inputs, over the values that it captures.
+    fn branch(&mut self, graph: &Graph, node: &Node, outer: &Scope, place: Place<'_>) -> Option<Made> {
         let captured = graph.captures.iter().filter_map(|name| Some((name.clone(), outer.get(name)?.clone())));
-        self.graph(graph, Vec::new(), count, captured.collect(), place)
+        let span = self.emitter.span;
+        let scope = self.enter(graph, Vec::new(), captured.collect())?;
+        let outputs: Vec<&str> = graph.outputs.iter().take(node.outputs.len()).map(|o| o.name.as_str()).collect();
+        self.open_list(&graph.nodes, &outputs, node, scope, place, span)
+    }
+
+    /// The values of a list of nodes under these names, which are the outputs of a node.
+    pub(super) fn open_list(
+        &mut self,
+        nodes: &[Node],
+        outputs: &[&str],
+        node: &Node,
+        scope: Scope,
+        place: Place<'_>,
+        span: tvm_ir::span::Span,
+    ) -> Option<Made> {
+        let frame = Frame { nodes, wanted: outputs.to_vec(), place, open: true };
+        let mut reached = Reached { scope, ..Reached::default() };
+        let split = self.list(&frame, &mut reached);
+        self.emitter.span = span;
+        match split {
+            None => {
+                let value = |name: &&str| reached.scope.get(*name).cloned().unwrap_or(Value::Poison(None));
+                Some(Made::Values(outputs.iter().map(value).collect()))
+            }
+            Some(mut split) => {
+                self.renamed(&mut split, outputs, node);
+                Some(Made::Split(split))
+            }
+        }
+    }
+
+    /// Has the values of these names in branches be the outputs of a node.
+    fn renamed(&mut self, split: &mut Split, outputs: &[&str], node: &Node) {
+        for arm in &mut split.arms {
+            match &mut arm.end {
+                End::Dead(_) => {}
+                End::Split(inner) => {
+                    self.inside(&mut arm.state, |c| c.renamed(inner, outputs, node));
+                }
+                End::Open(reached) => {
+                    let inner = std::mem::take(reached);
+                    let value = |name: &&str| inner.scope.get(*name).cloned().unwrap_or(Value::Poison(None));
+                    let values = outputs.iter().map(value).collect();
+                    let mut scope = Scope::new();
+                    let (_, found) = self.inside(&mut arm.state, |c| {
+                        c.define_outputs(node, values, &mut scope);
+                    });
+                    let open = End::Open(Reached { scope, ..Reached::default() });
+                    arm.end = if found.is_empty() { open } else { End::Dead(found) };
+                }
+            }
+        }
+    }
+
+    /// The start of a graph over its inputs and what it captures; `None`, with an error, if there are too many nodes.
+    fn enter(&mut self, graph: &Graph, inputs: Vec<Value>, mut scope: Scope) -> Option<Scope> {
+        let span = self.emitter.span;
+        if !self.unfold(graph.nodes.len()) {
+            let message = "the graphs in this node unfold to more nodes than Limits::items";
+            self.fault(Fail::limit(message), span);
+            return None;
+        }
+        scope.extend(graph.inputs.iter().map(|i| i.name.clone()).zip(inputs));
+        for (name, tensor) in &graph.initializers {
+            match super::ops::tensor_value(&mut self.emitter, tensor) {
+                Ok(value) => scope.insert(name.clone(), value),
+                Err(fail) => {
+                    let message = fail.diag.message;
+                    self.fault(Fail::limit(format!("initializer '{name}': {message}")), span);
+                    scope.insert(name.clone(), Value::Poison(None))
+                }
+            };
+        }
+        Some(scope)
     }
 
     /// The first `count` outputs of a graph over its inputs and what it captures; `None` if one of them cannot be
@@ -61,26 +169,13 @@ impl<'a> Converter<'a> {
         graph: &Graph,
         inputs: Vec<Value>,
         count: usize,
-        mut scope: Scope,
+        scope: Scope,
         place: Place<'_>,
     ) -> Option<Vec<Value>> {
         let span = self.emitter.span;
-        if !self.unfold(graph.nodes.len()) {
-            self.faults.push(Diag::error(span, "the graphs in this node unfold to more nodes than Limits::items"));
-            return None;
-        }
-        scope.extend(graph.inputs.iter().map(|i| i.name.clone()).zip(inputs));
-        for (name, tensor) in &graph.initializers {
-            match super::ops::tensor_value(&mut self.emitter, tensor) {
-                Ok(value) => scope.insert(name.clone(), value),
-                Err(fail) => {
-                    let message = fail.0.message;
-                    self.faults.push(Diag::error(span, format!("initializer '{name}': {message}")));
-                    scope.insert(name.clone(), Value::Poison(None))
-                }
-            };
-        }
-        self.nodes(&graph.nodes, &mut scope, place);
+        let mut scope = self.enter(graph, inputs, scope)?;
+        let wanted = graph.outputs.iter().take(count).map(|o| o.name.as_str()).collect();
+        self.nodes(&graph.nodes, wanted, &mut scope, place);
         self.emitter.span = span;
         let outputs: Vec<Value> =
             graph.outputs.iter().take(count).filter_map(|o| scope.get(&o.name).cloned()).collect();
@@ -88,98 +183,55 @@ impl<'a> Converter<'a> {
         whole.then_some(outputs)
     }
 
-    fn conditional(
+    /// The branches of a conditional, side by side.
+    fn branches(
         &mut self,
         cond: Value,
-        branches: [&Graph; 2],
-        count: usize,
+        decision: Option<Decision>,
+        graphs: [&Graph; 2],
+        node: &Node,
         scope: &Scope,
         place: Place<'_>,
-    ) -> Result<Option<Vec<Value>>, Fail> {
-        let span = self.emitter.span;
+    ) -> Result<Split, Fail> {
         let cond = self.emitter.scalar_of(&cond)?;
         let cond = self.emitter.bind(&cond)?;
-        // What a branch uses is bound before it: a value bound in one branch is not there in the other.
-        for name in branches.iter().flat_map(|graph| &graph.captures) {
+        for name in graphs.iter().flat_map(|graph| &graph.captures) {
             if let Some(value) = scope.get(name) {
-                self.emitter.bind(value)?;
+                self.bind_ahead(value);
             }
         }
-        let mut bodies: Vec<Body> = Vec::new();
-        let mut infos: Vec<Vec<StructInfo>> = Vec::new();
-        let mut types: Vec<Vec<Option<Type>>> = Vec::new();
-        let mut whole = true;
-        for graph in branches {
-            let fork = self.emitter.function.fork();
-            let outer = std::mem::replace(&mut self.emitter.function, fork);
-            let elements = self.emitter.elements.scope(true);
-            let outputs = self.branch(graph, count, scope, place);
-            self.emitter.span = span;
-            let leaves: Result<Vec<Leaf>, Fail> =
-                outputs.iter().flatten().map(|output| self.emitter.bind(output)).collect();
-            let fork = std::mem::replace(&mut self.emitter.function, outer);
-            self.emitter.elements = elements;
-            let leaves = leaves?;
-            whole &= outputs.is_some();
-            types.push(outputs.iter().flatten().map(type_of).collect());
-            infos.push(leaves.iter().map(|leaf| leaf.info().unwrap_or(StructInfo::Object)).collect());
-            let result = match <[Leaf; 1]>::try_from(leaves) {
-                Ok([only]) => only,
-                Err(leaves) => Leaf::Tuple(leaves),
-            };
-            bodies.push(self.emitter.function.join(fork, result));
+        let mut arms: Vec<Arm> = Vec::new();
+        for (name, graph, taken) in [("then_branch", graphs[0], true), ("else_branch", graphs[1], false)] {
+            let decided = decision.clone().map(|decision| (decision, taken));
+            let mut arm = self.arm(name, decided);
+            let (made, found) = self.inside(&mut arm.state, |c| match c.branch(graph, node, scope, place) {
+                Some(Made::Split(split)) => End::Split(split),
+                other => {
+                    let values = match other {
+                        Some(Made::Values(values)) => values,
+                        _ => Vec::new(),
+                    };
+                    let mut reached = Reached::default();
+                    c.define_outputs(node, values, &mut reached.scope);
+                    End::Open(reached)
+                }
+            });
+            arm.end = if found.is_empty() { made } else { End::Dead(found) };
+            arms.push(arm);
         }
-        let (Some(otherwise), Some(then), true) = (bodies.pop(), bodies.pop(), whole) else { return Ok(None) };
-        let joined = infos[0].iter().zip(&infos[1]).map(|(a, b)| join(a, b)).collect::<Result<Vec<_>, _>>()?;
-        self.emitter.function.set_span(span);
-        let values = if let [info] = &joined[..] {
-            vec![self.emitter.function.if_else(cond, then, otherwise, info.clone()).into()]
-        } else {
-            let tuple = self.emitter.function.if_else(cond, then, otherwise, StructInfo::Tuple(joined));
-            self.emitter.fields(&tuple.into())?
-        };
-        let mut known = Vec::with_capacity(values.len());
-        for (value, (a, b)) in values.into_iter().zip(infos[0].iter().zip(&infos[1])) {
-            known.push(self.alike(value, a, b)?);
-        }
-        let typed = known.into_iter().zip(types[0].iter().zip(&types[1])).map(|(value, ty)| match ty {
-            (Some(a @ (Type::Sequence(_) | Type::Optional(_))), Some(b)) => Ok(List::value(list::join(a, b)?, value)),
-            _ => Ok(value),
-        });
-        Ok(Some(typed.collect::<Result<_, String>>()?))
+        Ok(Split { path: node.path.clone(), span: node.span, cond, arms })
     }
-}
 
-impl Converter<'_> {
-    /// A tensor that is one or the other, of the same rank: the extents that both have are known, the others get new
-    /// symbolic variables.
-    fn alike(&mut self, value: Value, a: &StructInfo, b: &StructInfo) -> Result<Value, Fail> {
-        let dims = |info: &StructInfo| info.as_tensor().and_then(|t| Some(t.dims.known()?.to_vec()));
-        let (Some(a), Some(b)) = (dims(a), dims(b)) else { return Ok(value) };
-        if a == b || a.len() != b.len() || !a.iter().zip(&b).any(|(a, b)| a == b) {
-            return Ok(value);
+    /// The values of a node under its outputs' names.
+    pub(super) fn define_outputs(&mut self, node: &Node, values: Vec<Value>, scope: &mut Scope) {
+        let mut values = values.into_iter();
+        let mut given = Vec::new();
+        for name in &node.outputs {
+            let value = values.next();
+            if !name.is_empty() {
+                given.extend(value.or_else(|| Some(Value::Poison(self.declared_info(name)))));
+            }
         }
-        let mut joined = Vec::with_capacity(a.len());
-        for (a, b) in a.into_iter().zip(b) {
-            joined.push(if a == b { a } else { self.symbols.dim(&Dim::Unknown)? });
-        }
-        self.emitter.cast_dims(&value, joined, "lv")
-    }
-}
-
-/// What is known of a value that is one or the other.
-fn join(a: &StructInfo, b: &StructInfo) -> Result<StructInfo, String> {
-    if a == b {
-        return Ok(a.clone());
-    }
-    match (a, b) {
-        (StructInfo::Tensor(a), StructInfo::Tensor(b)) if a.dtype == b.dtype => {
-            let dims = match (a.dims.rank(), b.dims.rank()) {
-                (Some(m), Some(n)) if m == n => Dims::Rank(m),
-                _ => Dims::Unknown,
-            };
-            Ok(StructInfo::Tensor(TensorInfo { dims, dtype: a.dtype }))
-        }
-        _ => Err("the branches give values of different types".to_owned()),
+        self.define(names(&node.outputs), given, node.span, scope);
     }
 }

@@ -8,6 +8,7 @@ use tvm_ir::prim::Var;
 use tvm_ir::relax::{Dims, Function, Leaf, StructInfo, TensorInfo};
 use tvm_ir::span::Span;
 
+use super::arms::{Decision, Frame, Made, Reached, Split};
 use super::custom::{self, CustomOps};
 use super::cx::{OpCx, Outputs};
 use super::dims::{Symbols, identifier};
@@ -23,8 +24,8 @@ use super::value::{Value, dtype};
 /// Deepest nesting of functions of the model that use functions.
 const MAX_FUNCTION_DEPTH: u32 = 32;
 
-/// The module of a model: one function, `main`. Errors are all nodes that cannot be converted.
-pub(super) fn convert(model: &Model, limits: &Limits, custom: &CustomOps) -> Result<IRModule, Diags> {
+/// The module of a model: one function, `main`; and warnings. Errors are all nodes that cannot be converted.
+pub(super) fn convert(model: &Model, limits: &Limits, custom: &CustomOps) -> Result<(IRModule, Diags), Diags> {
     let graph = &model.graph;
     let mut converter = Converter {
         model,
@@ -34,6 +35,11 @@ pub(super) fn convert(model: &Model, limits: &Limits, custom: &CustomOps) -> Res
         declared: &graph.value_info,
         entry: BTreeSet::new(),
         faults: Faults::default(),
+        limits: Faults::default(),
+        warnings: Vec::new(),
+        arms: 0,
+        copies: 0,
+        decided: Vec::new(),
         unsupported: Vec::new(),
         inlined: 0,
         max_inlined: limits.items,
@@ -41,13 +47,17 @@ pub(super) fn convert(model: &Model, limits: &Limits, custom: &CustomOps) -> Res
     let function = converter.main(graph);
     converter.report_unsupported();
     let function = match function {
-        Some(function) if converter.faults.is_empty() => function,
-        _ => return Err(converter.faults.into_diags()),
+        Some(function) if converter.faults.is_empty() && converter.limits.is_empty() => function,
+        _ => {
+            let mut found = converter.faults;
+            found.extend(converter.limits);
+            return Err(found.into_diags());
+        }
     };
     let mut module = IRModule::new();
     module.funcs = std::mem::take(&mut converter.emitter.functions);
     module.funcs.insert("main".into(), Func::Relax(function));
-    Ok(module)
+    Ok((module, Diags(converter.warnings)))
 }
 
 /// Values by their names in a graph or function.
@@ -63,8 +73,8 @@ pub(super) struct Place<'a> {
 
 /// Converts a model; in `control` the nodes that hold graphs.
 pub(super) struct Converter<'a> {
-    model: &'a Model,
-    custom: &'a CustomOps,
+    pub(super) model: &'a Model,
+    pub(super) custom: &'a CustomOps,
     pub(super) symbols: Symbols,
     pub(super) emitter: Emitter,
     /// Types that the main graph states for its values.
@@ -72,6 +82,15 @@ pub(super) struct Converter<'a> {
     /// Symbolic variables that inputs tell.
     pub(super) entry: BTreeSet<Var>,
     pub(super) faults: Faults,
+    /// Errors in branches that are errors of the model, taken or not.
+    pub(super) limits: Faults,
+    pub(super) warnings: Vec<Diag>,
+    /// How many branches of conditionals the one that is built is in.
+    pub(super) arms: usize,
+    /// Nodes that were converted again for another branch.
+    pub(super) copies: usize,
+    /// What the conditions of these branches are.
+    pub(super) decided: Vec<(Decision, bool)>,
     /// Node and the sentence that says what it is.
     unsupported: Vec<(Span, String, String)>,
     inlined: u64,
@@ -86,7 +105,7 @@ impl<'a> Converter<'a> {
             let value = match ops::tensor_value(&mut self.emitter, tensor) {
                 Ok(value) => value,
                 Err(fail) => {
-                    let message = fail.0.message;
+                    let message = fail.diag.message;
                     self.faults.push(Diag::error(self.model.span, format!("initializer '{name}': {message}")));
                     Value::Poison(None)
                 }
@@ -113,13 +132,14 @@ impl<'a> Converter<'a> {
         }
         let caller = Caller::new();
         let place = Place { opsets: &self.model.opsets, caller: &caller, depth: 0 };
-        self.nodes(&graph.nodes, &mut scope, place);
+        let wanted = graph.outputs.iter().map(|o| o.name.as_str()).collect();
+        self.nodes(&graph.nodes, wanted, &mut scope, place);
         let outputs: Vec<(&ValueInfo, Value)> =
             graph.outputs.iter().filter_map(|o| Some((o, scope.get(&o.name).cloned()?))).collect();
         if outputs.is_empty() {
             self.faults.push(Diag::error(self.model.span, "the model has no outputs"));
         }
-        if !self.faults.is_empty() || !self.unsupported.is_empty() {
+        if !self.faults.is_empty() || !self.limits.is_empty() || !self.unsupported.is_empty() {
             return None;
         }
         self.emitter.span = self.model.span;
@@ -127,8 +147,8 @@ impl<'a> Converter<'a> {
             outputs.into_iter().map(|(output, value)| self.declared_output(output, value)).collect();
         let result = match outputs.and_then(|outputs| self.emitter.output(&outputs)) {
             Ok(result) => result,
-            Err(Fail(diag)) => {
-                self.faults.push(diag.at(self.model.span));
+            Err(fail) => {
+                self.fault(fail, self.model.span);
                 return None;
             }
         };
@@ -166,40 +186,69 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Converts nodes in order; their outputs are added to the scope.
-    pub(super) fn nodes(&mut self, nodes: &[Node], scope: &mut Scope, place: Place<'_>) {
-        for node in nodes {
-            self.emitter.span = node.span;
-            let values: Vec<Option<Value>> =
-                node.inputs.iter().map(|name| scope.get(name).map(|v| self.emitter.told(v.clone()))).collect();
-            let outputs = self.node(node, values, scope, place);
-            let mut outputs = outputs.unwrap_or_default().into_iter();
-            for name in &node.outputs {
-                let value = outputs.next();
-                if !name.is_empty() {
-                    let value = value.unwrap_or_else(|| Value::Poison(self.declared_info(name)));
-                    let value = match self.with_extents(name, value) {
-                        Ok(value) => value,
-                        Err(Fail(diag)) => {
-                            self.faults.push(diag.at(node.span));
-                            Value::Poison(None)
-                        }
-                    };
-                    scope.insert(name.clone(), value);
+    /// Notes why something cannot be converted.
+    pub(super) fn fault(&mut self, Fail { diag, limit }: Fail, span: Span) {
+        let faults = if limit && self.arms > 0 { &mut self.limits } else { &mut self.faults };
+        faults.push(diag.at(span));
+    }
+
+    /// Converts nodes in order; of their outputs those that others use, or that are wanted, are added to the scope.
+    pub(super) fn nodes(&mut self, nodes: &[Node], wanted: Vec<&str>, scope: &mut Scope, place: Place<'_>) {
+        let frame = Frame { nodes, wanted, place, open: false };
+        let mut reached = Reached { scope: std::mem::take(scope), ..Reached::default() };
+        if let Some(split) = self.list(&frame, &mut reached) {
+            self.join(*split, &frame.wanted, &mut reached.scope);
+        }
+        *scope = reached.scope;
+    }
+
+    /// Converts one node; its outputs are added to the scope, unless it opens branches.
+    pub(super) fn step(&mut self, frame: &Frame<'_>, at: usize, reached: &mut Reached) -> Option<Box<Split>> {
+        let node = &frame.nodes[at];
+        reached.done.insert(at);
+        self.emitter.span = node.span;
+        let scope = &mut reached.scope;
+        let values: Vec<Option<Value>> =
+            node.inputs.iter().map(|name| scope.get(name).map(|v| self.emitter.told(v.clone()))).collect();
+        match self.node(node, values, scope, frame.place) {
+            Some(Made::Split(split)) => return Some(split),
+            Some(Made::Values(values)) => self.define_outputs(node, values, scope),
+            None => self.define_outputs(node, Vec::new(), scope),
+        }
+        None
+    }
+
+    /// Gives values names; those without a value are not known.
+    pub(super) fn define<'n>(
+        &mut self,
+        names: impl Iterator<Item = &'n str>,
+        values: Vec<Value>,
+        span: Span,
+        scope: &mut Scope,
+    ) {
+        let mut values = values.into_iter();
+        for name in names {
+            let value = values.next().unwrap_or_else(|| Value::Poison(self.declared_info(name)));
+            let value = match self.with_extents(name, value) {
+                Ok(value) => value,
+                Err(fail) => {
+                    self.fault(fail, span);
+                    Value::Poison(None)
                 }
-            }
+            };
+            scope.insert(name.to_owned(), value);
         }
     }
 
     /// What the file says of a value, to go on when the node that makes it cannot be converted.
-    fn declared_info(&mut self, name: &str) -> Option<StructInfo> {
+    pub(super) fn declared_info(&mut self, name: &str) -> Option<StructInfo> {
         let ty = self.declared.get(name)?;
         self.struct_info(ty).ok()
     }
 
     /// The outputs of a node, or `None` if it or what it depends on cannot be converted; then there is a
     /// diagnostic, or an operator is on the list of those not supported.
-    fn node(&mut self, node: &Node, values: Vec<Option<Value>>, scope: &Scope, place: Place<'_>) -> Option<Vec<Value>> {
+    fn node(&mut self, node: &Node, values: Vec<Option<Value>>, scope: &Scope, place: Place<'_>) -> Option<Made> {
         let custom = self.custom.get(&node.op);
         if let (Some(function), None) = (self.model.functions.get(&node.op), &custom) {
             return self.function(node, function, values, place);
@@ -207,14 +256,14 @@ impl<'a> Converter<'a> {
         if custom.is_none() && node.op.domain.is_empty() {
             match node.op.op_type.as_str() {
                 "If" => return self.if_node(node, scope, place),
-                "Loop" => return self.loop_node(node, scope, place),
-                "Scan" => return self.scan_node(node, scope, place),
-                "SequenceMap" => return self.sequence_map(node, scope, place),
+                "Loop" => return self.loop_node(node, scope, place).map(Made::Values),
+                "Scan" => return self.scan_node(node, scope, place).map(Made::Values),
+                "SequenceMap" => return self.sequence_map(node, scope, place).map(Made::Values),
                 _ => {}
             }
         }
         if custom.is_none() && node.op.domain == "ai.onnx.preview" && node.op.op_type == "FlexAttention" {
-            return self.flex_attention(node, scope, place);
+            return self.flex_attention(node, scope, place).map(Made::Values);
         }
         let seen = describe(&values);
         // Files of the first versions of the format do not say which operators they use.
@@ -248,15 +297,15 @@ impl<'a> Converter<'a> {
         };
         let failed = match converter(&mut cx) {
             Ok(outputs) => match finish(&mut cx, &outputs) {
-                Ok(()) => return Some(outputs),
+                Ok(()) => return Some(Made::Values(outputs)),
                 Err(fails) => fails,
             },
             Err(fail) => vec![fail],
         };
         let opset = cx.opset;
-        for Fail(diag) in failed {
-            let diag = diag.at(node.span).note(format!("inputs {seen}; operator set {opset}"));
-            self.faults.push(Diag { message: format!("{}: {}", node.op, diag.message), ..diag });
+        for Fail { diag, limit } in failed {
+            let diag = diag.note(format!("inputs {seen}; operator set {opset}"));
+            self.refuse::<()>(node, Fail { diag: Box::new(diag), limit });
         }
         None
     }
@@ -274,16 +323,14 @@ impl<'a> Converter<'a> {
         function: &graph::Function,
         values: Vec<Option<Value>>,
         place: Place<'_>,
-    ) -> Option<Vec<Value>> {
+    ) -> Option<Made> {
         self.inlined = self.inlined.saturating_add(function.nodes.len() as u64);
-        let mut fail = |message: String| {
-            self.faults.push(Diag::error(node.span, format!("{}: {message}", node.op)));
-            None
-        };
+        let (unfolded, most) = (self.inlined, self.max_inlined);
+        let mut fail = |message: String| self.refuse(node, Fail::limit(message));
         if place.depth >= MAX_FUNCTION_DEPTH {
             return fail(format!("functions use functions deeper than {MAX_FUNCTION_DEPTH} levels"));
         }
-        if self.inlined > self.max_inlined {
+        if unfolded > most {
             return fail("the functions of the model unfold to more nodes than Limits::items".to_owned());
         }
         if values.len() > function.inputs.len() {
@@ -317,8 +364,9 @@ impl<'a> Converter<'a> {
             }
         }
         let inner = Place { opsets: &function.opsets, caller: &caller, depth: place.depth + 1 };
-        self.nodes(&function.nodes, &mut scope, inner);
-        Some(function.outputs.iter().map(|name| scope.remove(name).unwrap_or(Value::Poison(None))).collect())
+        let outputs: Vec<&str> = function.outputs.iter().take(node.outputs.len()).map(String::as_str).collect();
+        let span = self.emitter.span;
+        self.open_list(&function.nodes, &outputs, node, scope, inner, span)
     }
 
     /// One diagnostic for all operators without a converter.
@@ -345,9 +393,9 @@ impl<'a> Converter<'a> {
 
 /// Checks what a converter has left behind, and binds what its outputs depend on.
 fn finish(cx: &mut OpCx<'_>, outputs: &[Value]) -> Result<(), Vec<Fail>> {
-    let mut fails: Vec<Fail> = cx.node.unread().into_iter().map(Fail::from).collect();
+    let mut fails: Vec<Fail> = cx.node.unread().into_iter().map(Fail::limit).collect();
     if cx.output_count() > outputs.len() {
-        fails.push(format!("output {} is not supported", outputs.len()).into());
+        fails.push(Fail::limit(format!("output {} is not supported", outputs.len())));
     }
     for output in outputs {
         fails.extend(cx.emitter.normalize(output).err());

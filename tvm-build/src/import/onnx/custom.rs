@@ -261,7 +261,7 @@ fn tuple_or_one(outs: &[TensorInfo]) -> StructInfo {
 }
 
 fn diag(fail: Fail) -> Diag {
-    *fail.0
+    *fail.diag
 }
 
 fn sentence(message: String) -> Diag {

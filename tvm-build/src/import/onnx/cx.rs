@@ -110,17 +110,21 @@ impl OpCx<'_> {
     /// The rank of a tensor.
     pub(crate) fn rank(&self, value: &Value, role: &str) -> Result<usize, Fail> {
         let info = self.tensor(value, role)?;
-        info.dims.rank().ok_or_else(|| format!("the rank of {role} must be known when the model is imported").into())
+        let unknown = || Fail::limit(format!("the rank of {role} must be known when the model is imported"));
+        info.dims.rank().ok_or_else(unknown)
     }
 
     /// The dimensions of a tensor.
     pub(crate) fn dims(&self, value: &Value, role: &str) -> Result<Vec<PrimExpr>, Fail> {
+        if value.tensor_info().is_some_and(|t| t.dims.known().is_none()) {
+            return Err(Fail::limit(format!("the shape of {role} must be known when the model is imported")));
+        }
         Ok(known_dims(value, role)?)
     }
 
     /// The elements of an input that must be constant integers.
     pub(crate) fn fixed_ints(&self, value: &Value, role: &str) -> Result<Vec<i64>, Fail> {
-        value.fixed_ints().ok_or_else(|| format!("{role} must be constant integers").into())
+        value.fixed_ints().ok_or_else(|| Fail::limit(format!("{role} must be constant integers")))
     }
 
     /// Axes in `0..rank`, each once, from axes that may count from the end.

@@ -122,6 +122,15 @@ impl Elements {
         self.extents.push((e, dim));
     }
 
+    /// Adds what is known elsewhere.
+    pub(super) fn absorb(&mut self, other: &Elements) {
+        self.of.extend(other.of.iter().map(|(var, known)| (var.clone(), known.clone())));
+        self.names.extend(other.names.iter().cloned());
+        self.symbols.extend(other.symbols.iter().map(|(var, dim)| (var.clone(), dim.clone())));
+        let more = other.extents.iter().filter(|e| !self.extents.contains(e)).cloned().collect::<Vec<_>>();
+        self.extents.extend(more);
+    }
+
     /// For a function that sees no symbolic variable of this one, or for one that sees all: what is bound in it is
     /// forgotten with what this gives back.
     pub(super) fn scope(&mut self, sees: bool) -> Elements {

@@ -27,11 +27,22 @@ use super::value::{Pending, Value, ints_of};
 
 /// Why a node cannot be converted. The driver adds where.
 #[derive(Debug)]
-pub(crate) struct Fail(pub(crate) Box<Diag>);
+pub(crate) struct Fail {
+    pub(crate) diag: Box<Diag>,
+    /// The node may be right, and is beyond what can be imported: an error wherever it stands.
+    pub(crate) limit: bool,
+}
+
+impl Fail {
+    /// A reason that is not the model's fault.
+    pub(crate) fn limit(message: impl Into<String>) -> Fail {
+        Fail { limit: true, ..message.into().into() }
+    }
+}
 
 impl From<Diag> for Fail {
     fn from(diag: Diag) -> Fail {
-        Fail(Box::new(diag))
+        Fail { diag: Box::new(diag), limit: false }
     }
 }
 

@@ -18,6 +18,7 @@ use tvm_ir::module::IRModule;
 use tvm_ir::span::SourceMap;
 
 mod agree;
+mod arms;
 mod control;
 mod convert;
 mod custom;
@@ -34,6 +35,7 @@ mod flex;
 mod fold;
 mod graph;
 mod iterate;
+mod join;
 mod limits;
 mod list;
 mod ops;
@@ -63,6 +65,8 @@ pub struct Loaded {
     pub module: IRModule,
     /// The files of external data, beside the model itself.
     pub files: Vec<PathBuf>,
+    /// What does not stop a build, and should be seen: branches of conditionals that are errors when they are taken.
+    pub warnings: Diags,
 }
 
 /// How a model is read.
@@ -89,13 +93,13 @@ pub fn load(path: &Path, options: ImportOptions, sources: &mut SourceMap) -> Res
         datum::bind(&mut model.graph, &name, value)
             .map_err(|message| Diag::error(span, format!("the value given for the input '{name}': {message}")))?;
     }
-    let module = convert::convert(&model, &options.limits, &options.ops)?;
-    Ok(Loaded { module, files: model.files })
+    let (module, warnings) = convert::convert(&model, &options.limits, &options.ops)?;
+    Ok(Loaded { module, files: model.files, warnings })
 }
 
 /// Reads an ONNX model from memory; it can have no external data. `name` is what messages call it.
 pub fn load_bytes(bytes: Vec<u8>, name: &str, limits: &Limits, sources: &mut SourceMap) -> Result<Loaded, Diags> {
     let model = read::read_bytes(bytes.into(), name, limits, sources)?;
-    let module = convert::convert(&model, limits, &CustomOps::new())?;
-    Ok(Loaded { module, files: model.files })
+    let (module, warnings) = convert::convert(&model, limits, &CustomOps::new())?;
+    Ok(Loaded { module, files: model.files, warnings })
 }

@@ -33,6 +33,12 @@ impl Faults {
         }
     }
 
+    /// Adds those of another collection.
+    pub(super) fn extend(&mut self, other: Faults) {
+        self.more += other.more;
+        other.diags.0.into_iter().for_each(|diag| self.push(diag));
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.diags.0.is_empty()

@@ -27,6 +27,8 @@ pub(super) fn samples(add: &mut Add<'_>) {
         add(name, vec![shape(&[3, 4])], &[("seed", 7.into())], &[3, 4], F);
         add(name, vec![shape(&[5])], &[("seed", (-1).into()), ("dtype", DType::F16.into())], &[5], DType::F16);
     }
+    let why = [("message", AttrValue::from("it has no \"shape\"")), ("dtype", DType::I32.into())];
+    add("fail", vec![shape(&[2, 3])], &why, &[2, 3], DType::I32);
     let heads = |q: i64| vec![of("q", &[1, 5, q, 3], F), of("k", &[1, 5, 2, 3], F), of("v", &[1, 5, 2, 4], F)];
     add("nn.linear_attention", heads(2), &[], &[1, 5, 2, 4], F);
     let gates = [of("p", &[1, 2, 3, 4], F), of("d", &[1, 5, 2, 1], F), of("b", &[1, 5, 1], F)];

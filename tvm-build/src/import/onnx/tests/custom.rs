@@ -24,7 +24,7 @@ fn import_with(ops: &CustomOps, nodes: Vec<crate::import::onnx::proto::NodeProto
     let bytes = model(13, "4", vec![], nodes).encode_to_vec();
     let limits = crate::import::onnx::Limits::default();
     let model = read::read_bytes(bytes.into(), "m", &limits, &mut sources).map_err(|d| d.to_string())?;
-    convert::convert(&model, &limits, ops).map_err(|d| d.to_string())
+    convert::convert(&model, &limits, ops).map(|(module, _)| module).map_err(|d| d.to_string())
 }
 
 fn triple() -> CustomOps {

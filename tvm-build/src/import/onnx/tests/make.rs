@@ -47,6 +47,11 @@ impl NodeProto {
         self
     }
 
+    pub(in super::super) fn named(mut self, name: &str) -> NodeProto {
+        self.name = name.into();
+        self
+    }
+
     pub(in super::super) fn domain(mut self, domain: &str) -> NodeProto {
         self.domain = domain.into();
         self

@@ -1,6 +1,7 @@
 //! Whole models: from messages or files to Relax.
 
 mod agree;
+mod branches;
 mod convert;
 mod custom;
 mod data;
