@@ -5,6 +5,8 @@ fn main() {
         .ndarray()
         .tvmscript("found", "modules/found.tvm")
         .tvmscript("rows", "modules/rows.tvm")
+        .tvmscript("lists", "modules/lists.tvm")
+        .tvmscript("values", "modules/values.tvm")
         .tvmscript("pair", "modules/pair.tvm")
         .compile();
 }

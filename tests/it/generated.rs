@@ -1,10 +1,12 @@
 //! Generated modules in a program: typed entry points, symbolic shapes, outputs of several types, errors of a call.
 
-use tvm_runtime::{Arena, Error, F16};
+use tvm_runtime::{AnyList, AnyTensor, Arena, Error, F16, Text};
 
 tvm_runtime::include_module!(found);
+tvm_runtime::include_module!(lists);
 tvm_runtime::include_module!(rows);
 tvm_runtime::include_module!(pair);
+tvm_runtime::include_module!(values);
 
 fn softmax_rows(x: &[f32], w: &[f32], n: usize, m: usize) -> Vec<f32> {
     let mut out = Vec::new();
@@ -96,5 +98,44 @@ fn tensors_in_the_modules_memory() -> Result<(), Error> {
     let (kinds, counts) = net.kinds(&[5, -1, 5, 5, 7, -1])?;
     assert_eq!((kinds.data(), counts.data()), (&[-1, 5, 7][..], &[2i64, 3, 1][..]));
     assert_eq!(net.state().overflow_bytes(), 0);
+    Ok(())
+}
+
+#[test]
+fn strings_in_and_out() -> Result<(), Error> {
+    let mut net = values::Module::new();
+    for all in [&["a", "", "é"][..], &[], &["b"]] {
+        let (joined, same) = net.main(all, &["é"], all.len())?;
+        assert_eq!(joined, all.iter().map(|s| format!("{s}é")).collect::<Vec<_>>());
+        assert_eq!(same, all.iter().map(|s| *s == "é").collect::<Vec<_>>());
+    }
+    // Strings of earlier calls are gone: what a call takes and makes is all there is.
+    let text = net.state().intern("é");
+    assert_eq!(net.state().text(text), Some("é"));
+    let wrong = net.main(&["a"], &["b"], 2);
+    assert_eq!(wrong, Err(Error::WrongLength { argument: "x", expected: 2, found: 1 }));
+    Ok(())
+}
+
+#[test]
+fn lists_in_and_out() -> Result<(), Error> {
+    let mut net = lists::Module::new();
+    let mut list = AnyList::default();
+    for k in 1..4usize {
+        let (longer, count) = net.main(&list, &vec![k as f32; k], &["name"], k)?;
+        assert_eq!(count, [2 * k as i64]);
+        let first = longer.items()[0].as_tensor().expect("a tensor");
+        assert_eq!((first.shape(), first.elements()), (&[k as i64][..], Some(&vec![k as f32; k][..])));
+        let name = longer.items()[2 * k - 1].as_tensor().and_then(|t| t.elements::<Text>()).expect("a string");
+        assert_eq!(net.state().text(name[0]), Some("name"));
+        list = longer.clone();
+    }
+    let nested: AnyList = [list, AnyList::default()].into_iter().collect();
+    let (out, _) = net.main(&nested, &[], &["x"], 0)?;
+    assert_eq!(out.items()[1].as_list().map(|l| l.items().len()), Some(6));
+    let tensor = AnyTensor::of(&[2], &[1i64, 2]).expect("a tensor");
+    let (out, count) = net.main(&[tensor].into_iter().collect(), &[], &["x"], 0)?;
+    assert_eq!(out.items()[1].as_tensor().and_then(|t| t.elements::<i64>()), Some(&[1, 2][..]));
+    assert_eq!(count, [3]);
     Ok(())
 }

@@ -33,6 +33,8 @@ extern crate alloc;
 extern crate std;
 
 mod abi;
+#[cfg(feature = "alloc")]
+mod any;
 pub mod builtin;
 mod bytecode;
 mod check;
@@ -59,6 +61,8 @@ mod verify;
 mod vm;
 
 pub use abi::{ALIGN, C_HEADER, Context, Kernel, ParallelFor, Task};
+#[cfg(feature = "alloc")]
+pub use any::{AlignedBytes, AnyList, AnyTensor, AnyValue};
 pub use bytecode::{
     Callee, Constant, Dim, Extern, FrameSize, Function, Instr, KernelTable, Operand, Param, Program, Reg, TensorType,
     Type, VOID,

@@ -87,6 +87,18 @@ impl<'a> State<'a> {
         self.texts.get(text)
     }
 
+    /// As [`State::intern`], of several.
+    #[cfg(feature = "alloc")]
+    pub fn intern_all(&mut self, all: &[&str]) -> alloc::vec::Vec<crate::Text> {
+        all.iter().map(|s| self.texts.intern(s)).collect()
+    }
+
+    /// The characters of strings that this state made; nothing in place of others.
+    #[cfg(feature = "alloc")]
+    pub fn strings(&self, texts: &[crate::Text]) -> alloc::vec::Vec<alloc::string::String> {
+        texts.iter().map(|t| self.texts.get(*t).unwrap_or_default().into()).collect()
+    }
+
     /// Forgets all strings, those in results too.
     #[cfg(feature = "alloc")]
     pub fn forget_texts(&mut self) {

@@ -55,6 +55,27 @@ impl<const REGISTERS: usize, const INTS: usize, const POINTERS: usize> Storage<R
     }
 }
 
+#[cfg(feature = "alloc")]
+impl<const R: usize, const I: usize, const P: usize> Storage<R, I, P> {
+    /// A copy of the list of number `index` among what the last call with this storage returned, called `argument` in errors:
+    /// it is no list.
+    ///
+    /// # Safety
+    ///
+    /// `value` is what that call returned; its arguments and the memory of its state are as it left them.
+    pub unsafe fn list(&self, value: Value, index: usize, argument: &'static str) -> Result<crate::AnyList, Error> {
+        let value = match value {
+            Value::Tuple { .. } => self.items(value).get(index).copied().unwrap_or(Value::None),
+            one => one,
+        };
+        // SAFETY: as the caller promises.
+        match unsafe { crate::AnyValue::copy(&value) } {
+            Some(crate::AnyValue::List(list)) => Ok(list),
+            _ => Err(Error::WrongKind { argument, expected: crate::Kind::List, found: value.kind() }),
+        }
+    }
+}
+
 impl<const R: usize, const I: usize, const P: usize> Default for Storage<R, I, P> {
     fn default() -> Self {
         Self::new()

@@ -195,7 +195,10 @@ impl Build {
             ));
         }
         setting.toolchain.write_file(&format!("{}.rs", artifacts.name), &text)?;
-        setting.toolchain.static_library(&library, &units)?;
+        // Lists and shapes alone need no kernels, and there is no archive without members.
+        if !units.is_empty() {
+            setting.toolchain.static_library(&library, &units)?;
+        }
         Ok(())
     }
 

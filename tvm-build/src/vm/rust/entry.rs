@@ -2,16 +2,18 @@
 
 use super::RustOptions;
 use super::expr::extent;
+use super::facts::{calls_functions, can_fail, places_at_run_time, symbols_of};
+use super::values;
 use crate::vm::dtype::element_type;
 use crate::vm::program::{EmittedProgram, Entry, EntryKind, EntryOut, OutShape};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tvm_ir::diag::Diag;
 use tvm_ir::ops::show_dims;
-use tvm_ir::prim::{PrimExpr, Var, visit};
+use tvm_ir::prim::{PrimExpr, Var};
 use tvm_ir::span::Span;
 use tvm_ir::syntax::rust::names::{Identifiers, comment, documentation};
-use tvm_runtime::{Callee, DType, Function, Instr, Operand, builtin};
+use tvm_runtime::{DType, Function};
 
 /// Outputs of more bytes are not returned as arrays, which lie on the stack.
 const STACK_BYTES: i64 = 64 << 10;
@@ -28,12 +30,21 @@ pub(super) fn print(
     let Some(function) = functions.get(entry.function) else {
         return Err(Diag::error(Span::NONE, format!("the program has no function {}", entry.name)));
     };
-    let mut s = Signature::new(entry)?;
+    let values = options.heap && values::has(entry);
+    let mut s = Signature::new(entry, values)?;
     s.about = options.docs.get(&entry.name).cloned().unwrap_or_default();
     s.fallible |= !program.tables().messages.is_empty() || can_fail(functions, function);
     let dynamic = grows(entry, program);
     let grows = options.heap && dynamic;
     let mut text = String::new();
+    if values {
+        let forget = !program.entries.iter().any(values::has_lists);
+        s.values_method(&mut text, &name, entry, function, grows, forget);
+        if dynamic && !calls_functions(function) {
+            s.bytes_method(&mut text, &ids.fresh(&format!("{}_arena_bytes", entry.name)), entry, function);
+        }
+        return Ok(text);
+    }
     // Without outputs to provide there is one method.
     let only = s.outs.is_empty() && !s.returned.is_empty();
     s.method_into(&mut text, if only { &name } else { &into }, entry, function, grows);
@@ -64,10 +75,10 @@ pub(super) fn grows(entry: &Entry, program: &EmittedProgram) -> bool {
 }
 
 /// A tensor that the caller provides room for.
-struct Out {
-    name: String,
+pub(super) struct Out {
+    pub(super) name: String,
     label: String,
-    rust: &'static str,
+    pub(super) rust: &'static str,
     zero: &'static str,
     /// Values of the Rust type, where fixed.
     len: Option<i64>,
@@ -76,27 +87,33 @@ struct Out {
 }
 
 /// A tensor that the call returns.
-struct Returned {
-    name: String,
-    label: String,
-    rust: &'static str,
-    rank: usize,
+pub(super) struct Returned {
+    pub(super) name: String,
+    pub(super) label: String,
+    pub(super) rust: &'static str,
+    pub(super) rank: usize,
+    /// It is a list.
+    pub(super) list: bool,
 }
 
-struct Signature {
+pub(super) struct Signature {
     /// `x: &[f32; 4]`
-    params: Vec<String>,
+    pub(super) params: Vec<String>,
     /// Names of `params`, to pass them on.
     names: Vec<String>,
     /// `Arg::input(x, &[4])`
-    args: Vec<String>,
-    outs: Vec<Out>,
+    pub(super) args: Vec<String>,
+    /// Lines before the call.
+    pub(super) prepare: String,
+    /// Strings and lists are taken and given as Rust has them.
+    values: bool,
+    pub(super) outs: Vec<Out>,
     returned: Vec<Returned>,
     fallible: bool,
     /// The function's own documentation.
     about: Vec<String>,
     /// A line about each parameter and output.
-    docs: Vec<String>,
+    pub(super) docs: Vec<String>,
     out_docs: Vec<String>,
     /// Rust expressions of symbolic variables.
     vars: BTreeMap<Var, String>,
@@ -105,15 +122,17 @@ struct Signature {
 }
 
 impl Signature {
-    fn new(entry: &Entry) -> Result<Signature, Diag> {
+    fn new(entry: &Entry, natural: bool) -> Result<Signature, Diag> {
         let mut ids = Identifiers::new(&["args", "result", "needed", "storage", "value"]);
         let mut s = Signature {
             params: Vec::new(),
             names: Vec::new(),
             args: Vec::new(),
+            prepare: String::new(),
+            values: natural,
             outs: Vec::new(),
             returned: Vec::new(),
-            fallible: false,
+            fallible: natural,
             about: Vec::new(),
             docs: Vec::new(),
             out_docs: Vec::new(),
@@ -147,6 +166,10 @@ impl Signature {
             s.fallible = true;
         }
         for o in &entry.outs {
+            if natural && matches!(o.shape, OutShape::List) {
+                s.list(o, &mut ids);
+                continue;
+            }
             let (rust, zero) = element(o.dtype, &o.name)?;
             let dims = match &o.shape {
                 OutShape::Given(dims) => dims,
@@ -183,8 +206,14 @@ impl Signature {
             comment(&o.name),
             described(o.dtype)
         ));
-        self.returned.push(Returned { name: ids.fresh(&o.name), label: o.name.clone(), rust, rank });
+        self.returned.push(Returned { name: ids.fresh(&o.name), label: o.name.clone(), rust, rank, list: false });
         Ok(())
+    }
+
+    fn list(&mut self, o: &EntryOut, ids: &mut Identifiers) {
+        self.out_docs.push(format!("`{}`: a list, or an optional as a list of no or one item", comment(&o.name)));
+        let (name, label) = (ids.fresh(&o.name), o.name.clone());
+        self.returned.push(Returned { name, label, rust: "", rank: 0, list: true });
     }
 
     /// Types and names of all results in order; `given` says the types of those that are not returned.
@@ -193,7 +222,7 @@ impl Signature {
         let each = entry.outs.iter().filter_map(|o| match o.shape {
             OutShape::Given(_) => outs.next().map(|o| (given(o), o.name.clone())),
             OutShape::Returned(_) => returned.next().map(|r| (view_type(r), r.name.clone())),
-            OutShape::List => None,
+            OutShape::List => returned.next().map(|r| (view_type(r), r.name.clone())),
         });
         each.unzip()
     }
@@ -205,15 +234,20 @@ impl Signature {
             let _ = writeln!(
                 out,
                 "            // SAFETY: the call gave it, in memory that the module owns and that `self` borrows.\n            \
-                 let {}: {} = unsafe {{ storage.view(value, {i}, {:?}) }}?;",
+                 let {}: {} = unsafe {{ storage.{}(value, {i}, {:?}) }}?;",
                 r.name,
                 view_type(r),
+                if r.list { "list" } else { "view" },
                 r.label
             );
         }
     }
 
     fn param(&mut self, label: &str, name: String, kind: &EntryKind, ids: &mut Identifiers) -> Result<(), Diag> {
+        if self.values && values::param(self, label, &name, kind, ids)? {
+            self.names.push(name);
+            return Ok(());
+        }
         let what = match kind {
             EntryKind::Tensor(None, _) => {
                 let m = format!("the dtype of parameter {label} is not known");
@@ -271,7 +305,7 @@ impl Signature {
     }
 
     /// `&[dim(n), 4]`
-    fn shape(&self, label: &str, dims: &[PrimExpr]) -> Result<String, Diag> {
+    pub(super) fn shape(&self, label: &str, dims: &[PrimExpr]) -> Result<String, Diag> {
         let dims = dims.iter().map(|d| {
             extent(d, &self.vars).ok_or_else(|| {
                 let m = format!("an extent of {label} in {} cannot be computed by an entry point", show_dims(dims));
@@ -395,6 +429,27 @@ impl Signature {
     fn vec_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function, grows: bool) {
         let (types, names) = self.results(entry, &|o| format!("::std::vec::Vec<{}>", o.rust));
         self.returning(out, name, entry, &types);
+        self.vec_body(out, entry, f, grows, &names);
+    }
+
+    /// As [`Self::vec_method`], of strings and lists. Strings of earlier calls go where nothing can hold them (`forget`).
+    fn values_method(&self, out: &mut String, name: &str, entry: &Entry, f: &Function, grows: bool, forget: bool) {
+        let (mut outs, mut returned) = (self.outs.iter(), self.returned.iter());
+        let each = entry.outs.iter().filter_map(|o| match o.shape {
+            OutShape::Given(_) => outs.next().map(values::given),
+            OutShape::Returned(_) | OutShape::List => returned.next().map(values::returned),
+        });
+        let (types, values): (Vec<String>, Vec<String>) = each.unzip();
+        self.returning(out, name, entry, &types);
+        if forget {
+            out.push_str("            self.state.forget_texts();\n");
+        }
+        out.push_str(&self.prepare);
+        self.vec_body(out, entry, f, grows, &values);
+    }
+
+    /// Makes the outputs, calls, and gives `names`.
+    fn vec_body(&self, out: &mut String, entry: &Entry, f: &Function, grows: bool, names: &[String]) {
         for o in &self.outs {
             let made = match o.len {
                 Some(len) => format!("::std::vec![{}; {len}]", o.zero),
@@ -406,15 +461,18 @@ impl Signature {
             self.outs.iter().map(|o| format!("Arg::output(&mut {}, {})", o.name, o.shape)).collect();
         self.call(out, entry, f, &outs, grows);
         if self.returned.is_empty() {
-            return self.finish(out, &Signature::tuple(&names));
+            return self.finish(out, &Signature::tuple(names));
         }
         self.views(out);
-        let _ = writeln!(out, "            Ok({})\n        }}", Signature::tuple(&names));
+        let _ = writeln!(out, "            Ok({})\n        }}", Signature::tuple(names));
     }
 }
 
 /// `TensorView<'_, f32, 2>`
 fn view_type(r: &Returned) -> String {
+    if r.list {
+        return "AnyList".into();
+    }
     format!("TensorView<'_, {}, {}>", r.rust, r.rank)
 }
 
@@ -470,13 +528,12 @@ fn with_self(params: &[String]) -> String {
     all.join(", ")
 }
 
-/// Typed entry points have no form for lists.
+/// Typed entry points without a heap have no form for lists.
 pub(super) fn no_list(label: &str) -> Diag {
-    Diag::error(
-        Span::NONE,
-        format!("{label} is a sequence or an optional, which typed entry points do not take or give"),
-    )
-    .help("take and give its items as tensors, or run the model with tvm_build::host")
+    let m = format!(
+        "{label} is a sequence or an optional, which needs a heap: entry points without one do not take or give it"
+    );
+    Diag::error(Span::NONE, m).help("take and give its items as tensors, or do not turn the heap off")
 }
 
 /// The Rust type of an element and its zero.
@@ -501,72 +558,18 @@ fn has_packed(entry: &Entry) -> bool {
 /// What documentation says of an element type: of packed ones, how they lie in their bytes.
 fn described(d: DType) -> String {
     match d.per_byte() {
-        _ if d == DType::TEXT => format!("{d}; `state().intern` makes and `state().text` shows them"),
+        _ if d == DType::TEXT => "strings".into(),
         1 => d.to_string(),
         n => format!("{d}, {n} elements a byte, the first in the lowest bits"),
     }
 }
 
 /// As many values of an element's Rust type as hold a tensor of fixed dimensions.
-fn values(d: DType, dims: &[PrimExpr]) -> Option<i64> {
+pub(super) fn values(d: DType, dims: &[PrimExpr]) -> Option<i64> {
     let count = fixed(dims)?.iter().try_fold(1i64, |n, d| n.checked_mul(*d))?;
     i64::try_from(d.units(usize::try_from(count).ok()?)).ok()
 }
 
 fn fixed(dims: &[PrimExpr]) -> Option<Vec<i64>> {
     dims.iter().map(PrimExpr::as_int).collect()
-}
-
-/// The symbolic variables of the shapes of a function, in order of appearance.
-fn symbols_of(entry: &Entry) -> Vec<Var> {
-    let mut out: Vec<Var> = Vec::new();
-    let params = entry.params.iter().filter_map(|p| match &p.kind {
-        EntryKind::Tensor(_, dims) => dims.as_deref(),
-        _ => None,
-    });
-    for e in params.chain(entry.outs.iter().filter_map(EntryOut::dims)).flatten() {
-        visit(e, &mut |n| {
-            if let Some(v) = n.as_var() {
-                if !out.contains(v) {
-                    out.push(v.clone());
-                }
-            }
-        });
-    }
-    out
-}
-
-/// Whether `f` holds for an instruction of a function or of those it calls.
-fn any_instr(functions: &[Function], function: &Function, f: &dyn Fn(&Function, &Instr) -> bool) -> bool {
-    function.code.iter().any(|i| {
-        let callee = match i {
-            Instr::Call { callee: Callee::Function(k), .. } => functions.get(usize::from(*k)),
-            _ => None,
-        };
-        f(function, i) || callee.is_some_and(|c| any_instr(functions, c, f))
-    })
-}
-
-/// Whether a call with arguments of the right types can fail: it computes or checks something.
-fn can_fail(functions: &[Function], function: &Function) -> bool {
-    any_instr(functions, function, &|_, i| match i {
-        Instr::Call { callee: Callee::Builtin(b), .. } => **b != builtin::COPY_TENSOR && **b != builtin::FILL,
-        Instr::Call { callee: Callee::Extern(_), .. } => true,
-        _ => false,
-    })
-}
-
-/// Whether memory is placed behind the part of the arena whose size is constant.
-fn places_at_run_time(functions: &[Function], function: &Function) -> bool {
-    any_instr(functions, function, &|f, i| match i {
-        Instr::Call { callee: Callee::Builtin(b), args, .. } if **b == builtin::ALLOC_TENSOR => match args.first() {
-            Some(Operand::Imm(offset)) => usize::try_from(*offset).is_ok_and(|o| o >= f.arena_bytes),
-            _ => true,
-        },
-        _ => false,
-    })
-}
-
-fn calls_functions(function: &Function) -> bool {
-    function.code.iter().any(|i| matches!(i, Instr::Call { callee: Callee::Function(_), .. }))
 }

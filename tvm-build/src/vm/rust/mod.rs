@@ -3,8 +3,10 @@
 mod entry;
 mod expr;
 mod externs;
+mod facts;
 mod nd;
 mod table;
+mod values;
 
 use super::program::EmittedProgram;
 use std::collections::BTreeMap;

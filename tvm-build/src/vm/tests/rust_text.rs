@@ -146,12 +146,17 @@ fn the_text_is_the_same_every_time_and_says_what_it_does() {
 }
 
 #[test]
-fn typed_entry_points_have_no_lists() {
+fn lists_need_a_heap() {
     let take = "    @R.function\n    def main(l: R.Object) -> R.Tensor((), \"int64\"):\n        n = R.list.length(l)\n        return n\n";
     let give = "    @R.function\n    def main(x: R.Tensor((2,), \"float32\")) -> R.Object:\n        l = R.list.make((x,))\n        return l\n";
-    for (text, name) in [(take, "l"), (give, "out")] {
+    for (text, name, method) in [
+        (take, "l", "pub fn main(&mut self, l: &AnyList) -> Result<::std::vec::Vec<i64>, Error> {"),
+        (give, "out", "pub fn main(&mut self, x: &[f32; 2]) -> Result<AnyList, Error> {"),
+    ] {
         let c = compiled(text, &Options::default());
-        let e = print(&c.program, &options(&c)).unwrap_err().to_string();
-        assert!(e.contains(&format!("{name} is a sequence or an optional")) && e.contains("tvm_build::host"), "{e}");
+        let made = print(&c.program, &options(&c)).unwrap();
+        assert!(made.contains(method) && !made.contains("forget_texts") && !made.contains("main_nd"), "{made}");
+        let e = print(&c.program, &RustOptions { heap: false, ..options(&c) }).unwrap_err().to_string();
+        assert!(e.contains(&format!("{name} is a sequence or an optional, which needs a heap")), "{e}");
     }
 }

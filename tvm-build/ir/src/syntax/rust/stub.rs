@@ -61,6 +61,8 @@ struct Signature {
     /// Types of all results, those that the call returns as views with their text.
     results: Vec<Option<String>>,
     fallible: bool,
+    /// It has strings or lists: there is one method.
+    values: bool,
 }
 
 /// The type of a tensor's elements and how many there are, where that is constant.
@@ -93,11 +95,17 @@ impl Signature {
         told.extend(passed.iter().cloned());
         let mut results = Vec::new();
         flatten("out", &f.ret, &mut results);
-        let results: Vec<&TensorInfo> = results.iter().map(|(_, i)| i.as_tensor()).collect::<Option<_>>()?;
+        let results: Vec<StructInfo> = results.into_iter().map(|(_, i)| i).collect();
+        let is_value = |i: &StructInfo| match i {
+            StructInfo::Tensor(t) => t.dtype == Some(DType::TEXT),
+            other => matches!(other, StructInfo::Object),
+        };
+        s.values = params.iter().map(|(_, i)| i).chain(&results).any(is_value);
+        s.fallible |= s.values;
         let is_given = |t: &&TensorInfo| {
             t.dtype.is_some() && t.dims.known().is_some_and(|d| d.iter().all(|d| free_vars(d).is_subset(&told)))
         };
-        let given = results.iter().copied().filter(is_given);
+        let given = results.iter().filter_map(StructInfo::as_tensor).filter(is_given);
         let shaped = params.iter().filter_map(|(_, i)| i.as_tensor()).chain(given);
         for v in shaped.filter_map(|t| t.dims.known()).flat_map(|d| d.iter().flat_map(in_order)) {
             if passed.insert(v.clone()) {
@@ -111,8 +119,18 @@ impl Signature {
         s.params.extend(s.symbols.iter().cloned());
         for (i, t) in results.iter().enumerate() {
             let name = if results.len() == 1 { "out".to_string() } else { format!("out{i}") };
+            let Some(t) = t.as_tensor() else {
+                matches!(t, StructInfo::Object).then(|| s.results.push(Some("AnyList".into())))?;
+                continue;
+            };
+            if t.dtype == Some(DType::TEXT) {
+                let strings = "::std::vec::Vec<::std::string::String>";
+                let shaped = || Some(format!("({strings}, [usize; {}])", t.dims.rank()?));
+                s.results.push(Some(if is_given(&t) { strings.into() } else { shaped()? }));
+                continue;
+            }
             let ty = Type::of(t)?;
-            if is_given(t) {
+            if is_given(&t) {
                 let bytes = ty.len.and_then(|n| n.checked_mul(i64::try_from(t.dtype?.bytes()).ok()?));
                 s.fallible |= ty.len.is_none();
                 s.outs.push((ids.fresh(&name), ty, bytes));
@@ -127,6 +145,7 @@ impl Signature {
 
     fn param(&mut self, name: &str, info: &StructInfo, ids: &mut Identifiers) -> Option<()> {
         self.params.push(match info {
+            StructInfo::Object => format!("{name}: &AnyList"),
             StructInfo::Tensor(t) => {
                 let ty = Type::of(t)?;
                 self.fallible |= ty.len.is_none();
@@ -182,10 +201,12 @@ impl Signature {
         let outs: Vec<String> = self.outs.iter().map(|(name, ty, _)| format!("{name}: &mut {}", ty.slice())).collect();
         let views: Vec<String> = self.results.iter().flatten().cloned().collect();
         let only = self.outs.is_empty() && !views.is_empty();
-        method(if only { &name } else { &into }, " into given outputs", &outs, &tuple(&views));
-        if !only && !self.results.is_empty() {
+        if !self.values {
+            method(if only { &name } else { &into }, " into given outputs", &outs, &tuple(&views));
+        }
+        if self.values || !only && !self.results.is_empty() {
             let bytes = self.outs.iter().try_fold(0i64, |n, (_, _, b)| n.checked_add((*b)?));
-            let small = bytes.is_some_and(|b| b <= STACK_BYTES);
+            let small = !self.values && bytes.is_some_and(|b| b <= STACK_BYTES);
             let mut given = self.outs.iter();
             let results = self.results.iter().filter_map(|r| match r {
                 Some(view) => Some(view.clone()),
@@ -217,7 +238,8 @@ impl Type {
             bits @ 2..8 => count.and_then(|n| n.checked_add(8 / bits - 1)).map(|n| n / (8 / bits)),
             _ => count,
         };
-        Some(Type { element: element(dtype)?, len })
+        let element = if dtype == DType::TEXT { "&str" } else { element(dtype)? };
+        Some(Type { element, len })
     }
 
     /// `[f32; 4]` or `[f32]`
