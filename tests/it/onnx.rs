@@ -47,3 +47,14 @@ fn invalid_models_are_refused() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// A branch that cannot run is no fault of a model that does not take it, and is not passed over in silence.
+#[test]
+fn a_branch_that_cannot_run_is_a_warning() {
+    let model = "tests/onnx/models/if_branch_cannot_run/model.onnx";
+    let output = run(&["check", model], "");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    assert!(text.starts_with("warning: else_branch of an If cannot run: MatMul: "), "{text}");
+    assert!(text.contains("graph/node[0] \"gate\" (If)/else_branch/node[0] (MatMul)"), "{text}");
+}

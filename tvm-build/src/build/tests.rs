@@ -70,3 +70,15 @@ fn every_fault_is_reported_at_once() {
     assert!(unknown.contains("unknown target `vax`") && unknown.contains("x86-64-v3"), "{unknown}");
     std::fs::remove_dir_all(t.out_dir).unwrap();
 }
+
+#[test]
+fn warnings_of_a_model_go_to_cargo() {
+    let t = toolchain("warnings");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/onnx/models/if_branch_cannot_run/model.onnx");
+    let mut said = Vec::new();
+    Build::new().onnx("gated", path).try_compile_with(Ok(t.clone()), &mut |line| said.push(line.to_owned())).unwrap();
+    let warnings: Vec<&str> = said.iter().filter_map(|line| line.strip_prefix("cargo::warning=")).collect();
+    assert!(warnings[0].starts_with("warning: else_branch of an If cannot run: MatMul: "), "{said:?}");
+    assert!(warnings.iter().any(|line| line.contains("in the model `gated`")), "{warnings:?}");
+    std::fs::remove_dir_all(t.out_dir).unwrap();
+}

@@ -240,3 +240,24 @@ class Module:
         assert_eq!(got, want, "n = {n}");
     }
 }
+
+#[test]
+fn a_branch_that_cannot_run_says_so_when_it_is_taken() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/onnx/models/if_branch_cannot_run/model.onnx");
+    let mut sources = SourceMap::default();
+    let module = model::load(&path, &mut sources).unwrap();
+    let artifacts = compile_module(module, &Options::new("m", host_target())).unwrap();
+    let mut session = session(&artifacts);
+    let mut storage = HostStorage::new(&artifacts.program.tables().functions[0]);
+    let mut call = |taken: u8| {
+        let mut x = HostTensor::of(&[1, 3], &[1f32, -2., 3.]).unwrap();
+        let mut c = HostTensor::new(DType::BOOL, &[], &[taken]).unwrap();
+        let [mut y, mut z] = [0, 1].map(|_| HostTensor::zeroed(DType::F32, &[1, 3]).unwrap());
+        session.call(0, &[x.input(), c.input(), y.output(), z.output()], &mut storage).map_err(|e| e.to_string())?;
+        Ok::<_, String>(z.elements::<f32>().unwrap().to_vec())
+    };
+    assert_eq!(call(1).unwrap(), [-1., 0., -3.]);
+    let error = call(0).unwrap_err();
+    let wanted = "graph/node[0] \"gate\" (If): else_branch cannot run: graph/node[0] \"gate\" (If)/else_branch/node[0] (MatMul): MatMul: ";
+    assert!(error.contains(wanted), "{error}");
+}
