@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
+use tvm_ir::attrs::AttrValue;
 use tvm_ir::dtype::DType;
 use tvm_ir::prim::{BinOp, PrimExpr};
-use tvm_ir::relax::Leaf;
+use tvm_ir::relax::{Leaf, StructInfo};
 
 use super::convert::{Converter, Place, Scope};
 use super::emit::{Fail, scalar};
@@ -115,15 +116,15 @@ impl<'a> Converter<'a> {
         self.read_all(reader.node(), reader);
         let (initial, scanned) = values.split_at(states);
         let (names, captured) = captures(body, scope);
-        self.scan_over(&attrs, initial, scanned, (&names, captured), place)
+        self.scan_over(&attrs, (initial, scanned, None), (&names, captured), place)
     }
 
-    /// The states after the last step, then the stacks.
+    /// The states after the last step, then the stacks. After as many steps as `steps` says, an integer scalar, states stay
+    /// and rows are zeros.
     fn scan_over(
         &mut self,
         attrs: &ScanAttrs<'_>,
-        initial: &[Value],
-        scanned: &[Value],
+        (initial, scanned, steps): (&[Value], &[Value], Option<Value>),
         (names, mut captured): (&[String], Vec<Value>),
         place: Place<'_>,
     ) -> Result<Option<Vec<Value>>, Fail> {
@@ -155,6 +156,10 @@ impl<'a> Converter<'a> {
         }
         let length = length.ok_or("there is no scanned input")?;
         captured.extend(scanned.iter().cloned());
+        let bounded = steps.is_some();
+        if let Some(steps) = steps {
+            captured.push(self.checked_steps(steps, &length)?);
+        }
         let given = Iterations {
             name: "scan_body",
             trip_count: Some(Value::int(length.clone())),
@@ -164,19 +169,49 @@ impl<'a> Converter<'a> {
             stated: attrs.body.outputs.iter().take(states).map(|o| fixed(o.ty.as_ref())).collect(),
         };
         let outputs = self.iterate(&given, &mut |converter: &mut Converter<'a>, mut inside: Inside| {
-            let scanned = inside.captured.split_off(count);
+            let mut scanned = inside.captured.split_off(count);
+            let steps = if bounded { scanned.pop() } else { None };
             let index = index_of(&inside.index)?;
+            let runs = match &steps {
+                Some(steps) => {
+                    Some(converter.emitter.call("less", vec![inside.index.clone(), steps.clone()], vec![])?)
+                }
+                None => None,
+            };
+            let before = inside.carried.clone();
             let mut inputs = inside.carried;
             for ((x, axis), reverse) in scanned.into_iter().zip(&axes).zip(&attrs.reverse_in) {
                 let last = || PrimExpr::binary(BinOp::Sub, length.clone() - 1, index.clone());
                 let at = if *reverse { last() } else { index.clone() };
-                let at = Value::Leaf(Leaf::Prim(at));
+                let at = match (&steps, &runs) {
+                    // From the last of these steps on; what is behind them is not used.
+                    (Some(steps), Some(runs)) if *reverse => {
+                        let one = scalar(1.0, DType::I64).ok_or("there are no integers")?;
+                        let mut at = steps.clone();
+                        for less in [&inside.index, &one.into()] {
+                            at = converter.emitter.call("subtract", vec![at, less.clone()], vec![])?;
+                        }
+                        let none = scalar(0.0, DType::I64).ok_or("there are no integers")?;
+                        converter.emitter.call("where", vec![runs.clone(), at, none.into()], vec![])?
+                    }
+                    _ => Value::Leaf(Leaf::Prim(at)),
+                };
                 inputs.push(converter.emitter.call("take", vec![x, at], vec![("axis", (*axis).into())])?);
             }
             let scope = names.iter().cloned().zip(inside.captured).collect();
             let all = attrs.body.outputs.len();
             let Some(mut outputs) = converter.graph(attrs.body, inputs, all, scope, place) else { return Ok(None) };
-            let rows = outputs.split_off(states);
+            let mut rows = outputs.split_off(states);
+            if let Some(runs) = runs {
+                for (new, old) in outputs.iter_mut().zip(before) {
+                    *new = converter.emitter.call("where", vec![runs.clone(), new.clone(), old], vec![])?;
+                }
+                for row in &mut rows {
+                    let dtype = row.tensor_info().and_then(|t| t.dtype).ok_or("the type of a row is not known")?;
+                    let zero = scalar(0.0, dtype).ok_or_else(|| format!("there are no zeros of {dtype}"))?;
+                    *row = converter.emitter.call("where", vec![runs.clone(), row.clone(), zero.into()], vec![])?;
+                }
+            }
             Ok(Some(Outcome { cond: None, carried: outputs, rows }))
         })?;
         let Some(mut outputs) = outputs else { return Ok(None) };
@@ -211,9 +246,7 @@ impl<'a> Converter<'a> {
         place: Place<'_>,
     ) -> Result<Option<Vec<Value>>, Fail> {
         let get = |name: &str| scope.get(name).cloned().ok_or_else(|| format!("'{name}' is not known"));
-        if reader.optional_input(0).is_some() {
-            return Err("sequence_lens is not supported; without it, all sequences have their whole length".into());
-        }
+        let lengths = reader.optional_input(0).map(get).transpose()?;
         let values =
             (1..reader.input_count()).map(|i| get(reader.input(i, "an input")?)).collect::<Result<Vec<_>, _>>()?;
         let (body, inputs, states, rows) = scan_body(reader, values.len())?;
@@ -232,7 +265,10 @@ impl<'a> Converter<'a> {
         let batch = batch.ok_or("the inputs have no batch axis")?;
         let (names, mut captured) = captures(body, scope);
         let count = captured.len();
-        captured.extend(values);
+        let bounded = lengths.is_some();
+        for value in values.into_iter().chain(lengths) {
+            captured.push(self.of_batch(value, &batch)?);
+        }
         let given = Iterations {
             name: "scan_batch",
             trip_count: Some(Value::int(batch)),
@@ -248,10 +284,40 @@ impl<'a> Converter<'a> {
             for x in values {
                 own.push(converter.emitter.call("take", vec![x, at.clone()], vec![("axis", 0i64.into())])?);
             }
+            let steps = if bounded { own.pop() } else { None };
             let (initial, scanned) = own.split_at(states);
-            let results = converter.scan_over(&attrs, initial, scanned, (&names, inside.captured), place)?;
+            let given = (initial, scanned, steps);
+            let results = converter.scan_over(&attrs, given, (&names, inside.captured), place)?;
             Ok(results.map(|rows| Outcome { cond: None, carried: Vec::new(), rows }))
         })
+    }
+
+    /// A value whose first axis is the batch: compared at run time where that is not known.
+    fn of_batch(&mut self, value: Value, batch: &PrimExpr) -> Result<Value, Fail> {
+        let mut dims = known_dims(&value, "an input")?;
+        let dtype = value.tensor_info().and_then(|t| t.dtype).ok_or("the type of an input is not known")?;
+        let own = dims.first_mut().ok_or("an input has no batch axis")?;
+        if self.emitter.function.bindings().analyzer.prove_equal(own, batch) {
+            return Ok(value);
+        }
+        if let (Some(a), Some(b)) = (own.as_int(), batch.as_int()) {
+            return Err(format!("the batch axes of the inputs are {b} and {a} long").into());
+        }
+        *own = batch.clone();
+        let leaf = self.emitter.bind(&value)?;
+        Ok(self.emitter.function.bindings().match_cast(leaf, StructInfo::tensor(dims, dtype)).into())
+    }
+
+    /// An element of `sequence_lens` as `int64`, which must be from 0 to `length`: else an error at run time.
+    fn checked_steps(&mut self, steps: Value, length: &PrimExpr) -> Result<Value, Fail> {
+        let emitter = &mut self.emitter;
+        let steps = emitter.call("astype", vec![steps], vec![("dtype", AttrValue::DType(DType::I64))])?;
+        // Numbers below zero must not be counted from the end.
+        let (zero, beyond) = (scalar(0.0, DType::I64).ok_or("there are no integers")?, length.clone() + 1);
+        let negative = emitter.call("less", vec![steps.clone(), zero.into()], vec![])?;
+        let beyond = Value::int(beyond);
+        let steps = emitter.call("where", vec![negative, beyond.clone(), steps], vec![])?;
+        emitter.call("checked_index", vec![steps, beyond], vec![])
     }
 
     /// Diagnostics for what nothing has read.

@@ -172,3 +172,38 @@ fn what_does_not_fit_is_refused() {
     let e = import(&model(13, "2", vec![], nodes)).unwrap_err();
     assert!(e.contains("the body has 1 inputs and 1 outputs"), "{e}");
 }
+
+#[test]
+fn batched_scans_of_sequences_of_several_lengths() {
+    for reverse in [false, true] {
+        let body = graph(
+            vec![value("s", ""), value("e", "")],
+            vec![value("s2", ""), value("s2", "")],
+            vec![node("Add", &["s", "e"], &["s2"])],
+        );
+        let scan = node("Scan", &["n", "s0", "x"], &["z", "y"])
+            .graph("body", body)
+            .int("num_scan_inputs", 1)
+            .ints("directions", &[i64::from(reverse)]);
+        let mut model = model(8, "b, t", vec![], vec![scan]);
+        let graph = model.graph.as_mut().unwrap();
+        graph.input.extend([value("s0", "b"), int_value("n", "c")]);
+        graph.output = vec![value("z", "b"), value("y", "b, t")];
+        let module = import(&model).unwrap();
+        let call = |lengths: &[i64]| {
+            let n = TensorBuf::from_i64(tvm_ir::dtype::DType::I64, &[lengths.len() as i64], lengths).unwrap();
+            let x = floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+            let args = [x, floats(&[2], &[10.0, 20.0]), n].map(Value::tensor);
+            run_function(&module, "main", &args).map(|v| v.tensors()).map_err(|e| e.to_string())
+        };
+        let results = call(&[2, 0]).unwrap();
+        assert_eq!(results[0].to_f64(), [13.0, 20.0]);
+        let first = if reverse { [12.0, 13.0, 0.0] } else { [11.0, 13.0, 0.0] };
+        assert_eq!(results[1].to_f64(), [&first[..], &[0.0; 3]].concat());
+        assert_eq!(call(&[3, 1]).unwrap()[0].to_f64(), [16.0, 24.0]);
+        for (wrong, message) in [(&[4, 1][..], "out of range"), (&[1, -1], "out of range"), (&[1], "")] {
+            let error = call(wrong).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}
