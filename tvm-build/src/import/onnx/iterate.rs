@@ -103,7 +103,39 @@ struct Made {
 
 impl<'a> Converter<'a> {
     /// The carried values after the last iteration, then the stacks; `None` when a diagnostic says why not.
+    ///
+    /// Rows of elements that share their bytes are stacked in a type that does not, and the stack is brought back: a row
+    /// need not end where a byte does.
     pub(super) fn iterate(&mut self, given: &Iterations, body: &mut Body<'_, 'a>) -> Result<Option<Vec<Value>>, Fail> {
+        let mut packed: Vec<Option<DType>> = Vec::new();
+        let outputs = self.iterate_rows(given, &mut |converter: &mut Converter<'a>, inside: Inside| {
+            let Some(mut outcome) = body(converter, inside)? else { return Ok(None) };
+            packed.clear();
+            for row in &mut outcome.rows {
+                let dtype = row.tensor_info().and_then(|t| t.dtype).filter(|d| d.is_packed());
+                if let Some(dtype) = dtype {
+                    let wide = match dtype {
+                        _ if dtype.is_float() => DType::F16,
+                        _ if dtype.is_int() => DType::I8,
+                        _ => DType::U8,
+                    };
+                    *row =
+                        converter.emitter.call("astype", vec![row.clone()], vec![("dtype", AttrValue::DType(wide))])?;
+                }
+                packed.push(dtype);
+            }
+            Ok(Some(outcome))
+        })?;
+        let Some(mut outputs) = outputs else { return Ok(None) };
+        for (stack, dtype) in outputs.iter_mut().skip(given.carried.len()).zip(packed) {
+            if let Some(dtype) = dtype {
+                *stack = self.emitter.call("astype", vec![stack.clone()], vec![("dtype", AttrValue::DType(dtype))])?;
+            }
+        }
+        Ok(Some(outputs))
+    }
+
+    fn iterate_rows(&mut self, given: &Iterations, body: &mut Body<'_, 'a>) -> Result<Option<Vec<Value>>, Fail> {
         let first = self.emitter.first(given.cond.as_ref())?;
         let trip_count = match first {
             First::Never => Leaf::Prim(PrimExpr::i64(0)),
