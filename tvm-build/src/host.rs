@@ -3,9 +3,10 @@
 #![allow(unsafe_code, reason = "loads code that this crate has just generated and compiled")]
 
 use crate::compile::Artifacts;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{Toolchain, io_error};
 use crate::vm::{Entry, EntryKind, EntryOut, OutShape};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 use tvm_ir::arith::Analyzer;
 use tvm_ir::diag::{Diag, Diags};
@@ -28,14 +29,15 @@ pub struct HostModule {
 }
 
 impl HostModule {
-    /// Compiles the kernels to a shared library in a folder and loads it. The library stays loaded.
+    /// Compiles the kernels to a shared library in a folder and loads it. The library stays loaded. The weights are written
+    /// to a file beside it and mapped.
     pub fn load(artifacts: &Artifacts, dir: &Path) -> Result<HostModule, Diags> {
         HostModule::load_with(artifacts, &Toolchain::for_host(dir))
     }
 
     /// As [`HostModule::load`], in the folder and at the level of a toolchain, which must be for this machine.
     pub fn load_with(artifacts: &Artifacts, toolchain: &Toolchain) -> Result<HostModule, Diags> {
-        let units = artifacts.write(toolchain)?;
+        let units = artifacts.write_kernels(toolchain)?;
         let library = toolchain.shared_library(&artifacts.name, &units)?;
         let mut tables = Vec::new();
         for level in &artifacts.levels {
@@ -46,8 +48,13 @@ impl HostModule {
             tables.push(KernelTable { level: level.level, kernels });
         }
         let program = artifacts.program.to_static(tables.leak());
-        // SAFETY: program, kernels and weights come from one compilation.
-        let session = unsafe { Session::new(program, &artifacts.weights.to_vec()) };
+        let session = match map_weights(artifacts, toolchain)? {
+            // SAFETY: program, kernels and weights come from one compilation; a mapping stays where it is.
+            Some(weights) => unsafe { Session::new(program, weights) },
+            // SAFETY: the program has no weights.
+            None => unsafe { Session::new(program, []) },
+        };
+        let session = session.map_err(run_time)?;
         Ok(HostModule { session, entries: artifacts.program.entries.clone(), functions: program.functions })
     }
 
@@ -121,7 +128,7 @@ impl HostModule {
         if let Some(bytes) = &entry.dynamic_bytes {
             let arena = self.functions.get(entry.function).map_or(0, |f| f.frame.arena);
             let more = usize::try_from(value(bytes, &symbols)?).map_err(|_| error("the arena is too large".into()))?;
-            self.session.reserve(arena.saturating_add(more));
+            self.session.reserve(arena.saturating_add(more)).map_err(run_time)?;
         }
         let ints = |v: &HostValue| v.as_tensor().map(integers).unwrap_or_default();
         let integers: Vec<Vec<i64>> = inputs.iter().map(ints).collect();
@@ -149,7 +156,7 @@ impl HostModule {
                 }
                 // A function that is called with shapes which nothing tells before.
                 Err(Error::ArenaTooSmall { needed, available }) if needed > available && needed <= MAX_ARENA => {
-                    session.reserve(needed);
+                    session.reserve(needed).map_err(run_time)?;
                 }
                 Err(e) => return Err(error(format!("{name}: {e}"))),
             }
@@ -165,6 +172,22 @@ impl HostModule {
         let all: Option<Vec<HostValue>> = entry.outs.iter().map(next).collect();
         all.ok_or_else(|| error(format!("{name} returned fewer tensors than it says")))
     }
+}
+
+/// The weights of a module as bytes that the system reads from their file when they are needed.
+fn map_weights(artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Option<memmap2::Mmap>, Diag> {
+    // An empty file cannot be mapped.
+    if artifacts.weights.is_empty() {
+        return Ok(None);
+    }
+    let path = artifacts.write_weights(toolchain)?;
+    let file = File::open(&path).map_err(|e| io_error("open", &path, &e))?;
+    // SAFETY: the file was made for this module, in a folder of its own; nobody changes it.
+    unsafe { memmap2::Mmap::map(&file) }.map(Some).map_err(|e| io_error("map", &path, &e))
+}
+
+fn run_time(e: Error) -> Diag {
+    error(e.to_string())
 }
 
 fn error(message: String) -> Diag {

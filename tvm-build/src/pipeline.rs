@@ -45,6 +45,8 @@ const DEFAULT: &[&str] = &[
     "FoldBatchnormToConv2D",
     // … and into element-wise ops elsewhere.
     "DecomposeOpsForInference",
+    // Weights that are prepared alike are prepared once.
+    "EliminateCommonSubexpr",
     // On ops: what both passes above did to weights is computed now, transposed weights are constants.
     "FoldConstant",
     // Equal subgraphs, as exporters write them for shapes, are lowered once.

@@ -78,12 +78,13 @@ impl Weights {
         file.flush().map_err(error)
     }
 
-    /// The blob in memory, for tools that run a program at once.
-    pub fn to_vec(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+    /// A copy of the blob in memory, for small programs of tests.
+    #[cfg(test)]
+    pub(crate) fn to_aligned(&self) -> tvm_runtime::AlignedBytes {
+        let mut out = tvm_runtime::AlignedBytes::zeroed(usize::try_from(self.len).unwrap());
         for (offset, data) in &self.parts {
-            out.resize(usize::try_from(*offset).unwrap_or(out.len()), 0);
-            out.extend_from_slice(data);
+            let start = usize::try_from(*offset).unwrap();
+            out.as_mut_slice()[start..start + data.len()].copy_from_slice(data);
         }
         out
     }
@@ -143,7 +144,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         w.write(&dir.join("w.bin")).unwrap();
         let written = std::fs::read(dir.join("w.bin")).unwrap();
-        assert_eq!(written, w.to_vec());
+        assert_eq!(written, w.to_aligned().as_slice());
         assert_eq!(&written[1024..2024], &long[..]);
         // Enters an object by the assembler.
         let t = Toolchain::for_host(&dir);

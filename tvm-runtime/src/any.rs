@@ -23,6 +23,14 @@ impl AlignedBytes {
         AlignedBytes { lines: alloc::vec![Line([0; ALIGN]); len.div_ceil(ALIGN)], len }
     }
 
+    /// Zeros; `None` when there is no memory for them.
+    pub fn try_zeroed(len: usize) -> Option<Self> {
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(len.div_ceil(ALIGN)).ok()?;
+        lines.resize(len.div_ceil(ALIGN), Line([0; ALIGN]));
+        Some(AlignedBytes { lines, len })
+    }
+
     /// A copy.
     pub fn copy_of(bytes: &[u8]) -> Self {
         let mut copy = AlignedBytes::zeroed(bytes.len());
@@ -43,6 +51,12 @@ impl AlignedBytes {
     }
 }
 
+impl AsRef<[u8]> for AlignedBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
 /// A tensor whose type is known at run time: compact, row-major, elements under 8 bits packed, low bits first.
 #[derive(Clone)]
 pub struct AnyTensor {
@@ -52,10 +66,10 @@ pub struct AnyTensor {
 }
 
 impl AnyTensor {
-    /// A tensor of zeros; `None` when the shape is not valid.
+    /// A tensor of zeros; `None` when the shape is not valid or there is no memory for it.
     pub fn zeroed(dtype: DType, shape: &[i64]) -> Option<Self> {
         let bytes = dtype.storage_bytes(elements(shape)?)?;
-        Some(AnyTensor { dtype, shape: shape.to_vec(), data: AlignedBytes::zeroed(bytes) })
+        Some(AnyTensor { dtype, shape: shape.to_vec(), data: AlignedBytes::try_zeroed(bytes)? })
     }
 
     /// A tensor of given bytes; `None` when their number does not fit. Bools must be 0 or 1.

@@ -47,6 +47,8 @@ pub enum Error {
     NotContiguous { argument: &'static str },
     /// The arena holds fewer bytes than the call needs.
     ArenaTooSmall { needed: usize, available: usize },
+    /// There is no memory for an arena of this size.
+    ArenaMemory { bytes: usize },
     /// The size of a tensor depends on data, has no upper bound, and there is no heap (feature `alloc`).
     Unbounded { tensor: &'static str, symbol: &'static str },
     /// An iteration of a loop gives a row of another shape than those before it.
@@ -127,6 +129,7 @@ impl fmt::Display for Error {
             Error::ArenaTooSmall { needed, available } => {
                 write!(f, "the call needs an arena of {needed} bytes, {available} are available")
             }
+            Error::ArenaMemory { bytes } => write!(f, "there is no memory for an arena of {bytes} bytes"),
             Error::Unbounded { tensor, symbol } => {
                 write!(
                     f,

@@ -10,6 +10,7 @@ use crate::memory::ArenaRef;
 use crate::state::State;
 use crate::tensor::{Arg, Value};
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::ffi::c_void;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -56,19 +57,29 @@ impl HostStorage {
 /// A program that runs in this process. It owns its weights and its arena.
 pub struct Session {
     state: State<'static>,
+    /// What `state` borrows its weights from; dropped after it.
+    _weights: Rc<dyn AsRef<[u8]>>,
 }
 
 impl Session {
-    /// Joins a program with its weights (copied once, for alignment) and an arena on the heap.
+    /// Joins a program with its weights, which are not copied, and an arena on the heap. Calls fail with
+    /// [`Error::BadWeights`] unless the weights lie at a multiple of [`ALIGN`], as [`AlignedBytes`] and mapped files do.
+    ///
+    /// Errors: [`Error::ArenaMemory`] when there is no memory for the arena.
     ///
     /// # Safety
     ///
-    /// As [`State::new`].
-    pub unsafe fn new(program: &'static Program, weights: &[u8]) -> Self {
-        let weights: &'static AlignedBytes = Box::leak(Box::new(AlignedBytes::copy_of(weights)));
+    /// As [`State::new`]. `weights` gives the same bytes, at the same address, as long as it lives.
+    pub unsafe fn new(program: &'static Program, weights: impl AsRef<[u8]> + 'static) -> Result<Self, Error> {
         let arena = program.functions.iter().map(|f| f.frame.arena).max().unwrap_or(0);
+        let arena = ArenaRef::try_heap(arena)?;
+        let weights: Rc<dyn AsRef<[u8]>> = Rc::new(weights);
+        let bytes = (*weights).as_ref();
+        // SAFETY: the bytes stay where they are until the session, which owns them, has dropped its state.
+        let bytes: &'static [u8] = unsafe { core::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
         // SAFETY: the caller keeps the contract.
-        Session { state: unsafe { State::new(program, weights.as_slice(), ArenaRef::heap(arena)) } }
+        let state = unsafe { State::new(program, bytes, arena) };
+        Ok(Session { state, _weights: weights })
     }
 
     /// The index of a function.
@@ -122,9 +133,9 @@ impl Session {
         &mut self.state
     }
 
-    /// Makes the arena at least this large.
-    pub fn reserve(&mut self, bytes: usize) {
-        self.state.reserve(bytes);
+    /// Makes the arena at least this large; see [`State::reserve`].
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
+        self.state.reserve(bytes)
     }
 }
 

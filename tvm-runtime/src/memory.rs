@@ -1,5 +1,7 @@
 //! The arena: the memory of all tensors between kernels.
 
+#[cfg(feature = "alloc")]
+use crate::error::Error;
 use core::mem::MaybeUninit;
 
 /// Arena of `N` bytes, to be placed by the caller (a local, a `static` cell, a linker section).
@@ -22,7 +24,7 @@ impl<const N: usize> Default for Arena<N> {
 /// One alignment unit of an arena on the heap.
 #[cfg(feature = "alloc")]
 #[repr(C, align(64))]
-struct Line([MaybeUninit<u8>; 64]);
+struct Line([u8; 64]);
 
 /// An arena, borrowed or owned; [`crate::ALIGN`]-aligned.
 pub struct ArenaRef<'a>(Kind<'a>);
@@ -30,14 +32,23 @@ pub struct ArenaRef<'a>(Kind<'a>);
 enum Kind<'a> {
     Borrowed(&'a mut [MaybeUninit<u8>]),
     #[cfg(feature = "alloc")]
-    Owned(alloc::boxed::Box<[MaybeUninit<Line>]>),
+    /// No element, and room for all: the bytes are not initialised.
+    Owned(alloc::vec::Vec<Line>),
 }
 
 impl ArenaRef<'_> {
-    /// Allocates at least `bytes` bytes; aborts when there is no memory, as the global allocator does.
+    /// Allocates at least `bytes` bytes; when there is no memory, ends the program as `Vec` does.
     #[cfg(feature = "alloc")]
     pub fn heap(bytes: usize) -> ArenaRef<'static> {
-        ArenaRef(Kind::Owned(alloc::boxed::Box::new_uninit_slice(bytes.div_ceil(size_of::<Line>()))))
+        ArenaRef(Kind::Owned(alloc::vec::Vec::with_capacity(bytes.div_ceil(size_of::<Line>()))))
+    }
+
+    /// Allocates at least `bytes` bytes. Errors: [`Error::ArenaMemory`] when there is no memory.
+    #[cfg(feature = "alloc")]
+    pub fn try_heap(bytes: usize) -> Result<ArenaRef<'static>, Error> {
+        let mut lines = alloc::vec::Vec::new();
+        lines.try_reserve_exact(bytes.div_ceil(size_of::<Line>())).map_err(|_| Error::ArenaMemory { bytes })?;
+        Ok(ArenaRef(Kind::Owned(lines)))
     }
 
     /// Bytes available.
@@ -45,7 +56,7 @@ impl ArenaRef<'_> {
         match &self.0 {
             Kind::Borrowed(bytes) => bytes.len(),
             #[cfg(feature = "alloc")]
-            Kind::Owned(lines) => size_of_val::<[_]>(lines),
+            Kind::Owned(lines) => lines.capacity() * size_of::<Line>(),
         }
     }
 

@@ -105,12 +105,14 @@ impl<'a> State<'a> {
         self.texts.clear();
     }
 
-    /// Replaces the arena by one on the heap if it has fewer than `bytes` bytes.
+    /// Replaces the arena by one on the heap if it has fewer than `bytes` bytes. Errors: [`Error::ArenaMemory`]; the
+    /// arena is then as it was.
     #[cfg(feature = "alloc")]
-    pub fn reserve(&mut self, bytes: usize) {
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
         if self.arena.len() < bytes {
-            self.arena = ArenaRef::heap(bytes);
+            self.arena = ArenaRef::try_heap(bytes)?;
         }
+        Ok(())
     }
 
     /// Calls the function at this index of the program with its parameters, then its outputs.

@@ -23,7 +23,7 @@ fn module(text: &str) -> Compiled {
     let artifacts = compile_module(module, &Options { vm, ..Options::new("data", host_target()) })
         .unwrap_or_else(|d| panic!("{d}"));
     let mut session = session(&artifacts);
-    session.reserve(1 << 20);
+    session.reserve(1 << 20).unwrap();
     Compiled { artifacts, session }
 }
 

@@ -10,6 +10,7 @@ use crate::vm::{self, EmittedProgram, Plan};
 use crate::weights::{self, Weights};
 use crate::{passes, pipeline};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 use tvm_ir::check::check_module;
 use tvm_ir::diag::{Diag, Diags};
@@ -136,19 +137,31 @@ impl Artifacts {
 
     /// Writes sources and weights to the toolchain's folder and gives what is to be compiled there.
     pub fn write(&self, toolchain: &Toolchain) -> Result<Vec<Unit>, Diag> {
+        let mut units = self.write_kernels(toolchain)?;
+        if !self.weights.is_empty() {
+            self.write_weights(toolchain)?;
+            let stem = format!("{}_weights", self.name);
+            let assembler = weights::assembler(&toolchain.triple, &self.weights_symbol, &stem, &self.weights_file());
+            units.push(Unit { file: assembler.name.clone(), flags: Vec::new() });
+            toolchain.write_sources(&[assembler])?;
+        }
+        Ok(units)
+    }
+
+    /// Writes the weights to the toolchain's folder and gives their file, which a program can map: it need not link them.
+    pub fn write_weights(&self, toolchain: &Toolchain) -> Result<PathBuf, Diag> {
+        let path = toolchain.out_dir.join(self.weights_file());
+        self.weights.write(&path)?;
+        Ok(path)
+    }
+
+    /// Writes the sources of the kernels to the toolchain's folder and gives what is to be compiled there.
+    pub fn write_kernels(&self, toolchain: &Toolchain) -> Result<Vec<Unit>, Diag> {
         let mut units = Vec::new();
         for level in &self.levels {
             toolchain.write_sources(&level.sources)?;
             let flags = target_flags(&level.target);
             units.extend(level.sources.iter().map(|s| Unit { file: s.name.clone(), flags: flags.clone() }));
-        }
-        if !self.weights.is_empty() {
-            let file = self.weights_file();
-            self.weights.write(&toolchain.out_dir.join(&file))?;
-            let stem = format!("{}_weights", self.name);
-            let assembler = weights::assembler(&toolchain.triple, &self.weights_symbol, &stem, &file);
-            units.push(Unit { file: assembler.name.clone(), flags: Vec::new() });
-            toolchain.write_sources(&[assembler])?;
         }
         Ok(units)
     }

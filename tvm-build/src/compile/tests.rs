@@ -32,7 +32,7 @@ pub(super) fn session(artifacts: &Artifacts) -> Session {
     let tables: &'static [KernelTable] = vec![KernelTable { level: IsaLevel::Baseline, kernels }].leak();
     std::fs::remove_dir_all(&toolchain.out_dir).unwrap();
     // SAFETY: program, kernels and weights come from one compilation.
-    unsafe { Session::new(artifacts.program.to_static(tables), &artifacts.weights.to_vec()) }
+    unsafe { Session::new(artifacts.program.to_static(tables), artifacts.weights.to_aligned()) }.unwrap()
 }
 
 /// The elements of a `.npy` file.
@@ -119,7 +119,7 @@ fn symbolic_intermediates_are_the_callers() {
     let options = Options { targets: targets.to_vec(), ..Options::new("symbolic", Target::default()) };
     let artifacts = compile_module(module, &options).map_err(|d| tvm_ir::render::render_all(&d, &sources)).unwrap();
     let mut session = session(&artifacts);
-    session.reserve(1 << 20);
+    session.reserve(1 << 20).unwrap();
     let main = session.function("main").unwrap();
     let mut storage = HostStorage::new(&artifacts.program.tables().functions[main]);
     for (n, m) in [(1usize, 1usize), (3, 5), (17, 4), (2, 33), (64, 64)] {
@@ -227,7 +227,7 @@ class Module:
     );
     let mut session = session(&artifacts);
     let mut storage = HostStorage::new(&artifacts.program.tables().functions[0]);
-    session.reserve(1 << 12);
+    session.reserve(1 << 12).unwrap();
     for n in [1i64, 2, 5] {
         let values: Vec<i8> = (0..3 * n).map(|i| (i % 16) as i8 - 8).collect();
         let packed: Vec<tvm_runtime::I4x2> = tvm_runtime::I4x2::pack(&values).collect();

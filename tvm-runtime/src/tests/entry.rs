@@ -61,3 +61,50 @@ fn extents_of_any_size_are_values() {
     assert_eq!(dim(7), 7);
     assert_eq!(dim(usize::MAX), i64::MAX);
 }
+
+#[test]
+#[cfg(feature = "alloc")]
+fn an_arena_that_cannot_be_had_is_an_error() {
+    let bytes = usize::MAX / 4;
+    let none: Result<usize, _> = Err(Error::ArenaMemory { bytes });
+    assert_eq!(ArenaRef::try_heap(bytes).map(|arena| arena.len()), none);
+    assert!(Error::ArenaMemory { bytes }.to_string().contains("no memory for an arena"));
+    assert!(ArenaRef::try_heap(100).is_ok_and(|arena| arena.len() >= 100));
+    // SAFETY: the program calls no kernel.
+    let mut state = unsafe { State::new(&PROGRAM, &[], ArenaRef::heap(0)) };
+    assert_eq!(state.reserve(usize::MAX), Err(Error::ArenaMemory { bytes: usize::MAX }));
+    let (x, y, mut out) = ([0f32; 2], [0f32; 1], [0f32; 1]);
+    let args = [Arg::input(&x, &[1, 2]), Arg::input(&y, &[1, 1]), Arg::output(&mut out, &[1])];
+    assert!(state.call(0, &args, &mut Room::new()).is_ok(), "the state is as it was");
+}
+
+#[test]
+#[cfg(feature = "host")]
+fn a_session_owns_its_weights() {
+    use crate::host::Session;
+    use std::sync::Arc;
+
+    static HUGE: [Function; 1] = [Function {
+        arena_bytes: usize::MAX / 4,
+        frame: FrameSize { arena: usize::MAX / 4, ..FUNCTIONS[0].frame },
+        ..FUNCTIONS[0]
+    }];
+    static TOO_LARGE: Program = program(&HUGE, &[]);
+    struct Shared(Arc<AlignedBytes>);
+    impl AsRef<[u8]> for Shared {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_slice()
+        }
+    }
+    let weights = Arc::new(AlignedBytes::zeroed(100));
+    // SAFETY: the program calls no kernel and reads no weights.
+    let session = unsafe { Session::new(&PROGRAM, Shared(weights.clone())) };
+    assert!(session.is_ok());
+    assert_eq!(Arc::strong_count(&weights), 2);
+    drop(session);
+    assert_eq!(Arc::strong_count(&weights), 1);
+    // SAFETY: as above.
+    let failed = unsafe { Session::new(&TOO_LARGE, Shared(weights.clone())) };
+    assert_eq!(failed.err(), Some(Error::ArenaMemory { bytes: usize::MAX / 4 }));
+    assert_eq!(Arc::strong_count(&weights), 1);
+}

@@ -8,6 +8,7 @@ use super::tir::Compiler;
 use crate::diag::Diag;
 use crate::prim::{Buffer, PrimExpr, Var};
 use crate::tir::{Param, PrimFunc};
+use std::borrow::Cow;
 
 /// A buffer with everything known.
 #[derive(Clone)]
@@ -25,6 +26,24 @@ pub(super) fn key(b: &Buffer) -> usize {
     std::ptr::from_ref(b.node()) as usize
 }
 
+/// Errors when an argument does not hold as many bytes as its shape says. `args` are those of the last parameters.
+pub(super) fn check_sizes(func: &PrimFunc, args: &[TensorBuf]) -> Result<(), Diag> {
+    for (param, arg) in func.params.iter().rev().zip(args.iter().rev()) {
+        let Param::Buffer(buffer) = param else { continue };
+        let bytes = element_count(&arg.shape).and_then(|n| arg.dtype.storage_bytes(u64::try_from(n).ok()?));
+        if bytes != u64::try_from(arg.data.len()).ok() {
+            let message = format!(
+                "argument `{}` holds {} bytes, which does not fit its shape {:?}",
+                buffer.name,
+                arg.data.len(),
+                arg.shape
+            );
+            return Err(Diag::error(buffer.span.or(func.span), message));
+        }
+    }
+    Ok(())
+}
+
 impl Compiler<'_> {
     pub(super) fn bind_params(&mut self, func: &PrimFunc, args: &[TensorBuf]) -> Result<(), Diag> {
         for (p, arg) in func.params.iter().zip(args) {
@@ -35,7 +54,7 @@ impl Compiler<'_> {
         }
         for (i, (p, arg)) in func.params.iter().zip(args).enumerate() {
             // Scalars take a place too, so that memory `i` is argument `i`.
-            self.memory.data.push(Vec::new());
+            self.memory.data.push(Cow::default());
             let fresh = self.options.poison && self.options.uninitialised.contains(&i);
             self.memory.written.push(if fresh { vec![false; arg.len()] } else { Vec::new() });
             let Param::Buffer(buffer) = p else { continue };
@@ -84,16 +103,6 @@ impl Compiler<'_> {
         if arg.shape.len() != buffer.shape.len() {
             let message =
                 format!("argument `{}` has rank {}, expected {}", buffer.name, arg.shape.len(), buffer.shape.len());
-            return Err(Diag::error(span, message));
-        }
-        let bytes = element_count(&arg.shape).and_then(|n| arg.dtype.storage_bytes(u64::try_from(n).ok()?));
-        if bytes != u64::try_from(arg.data.len()).ok() {
-            let message = format!(
-                "argument `{}` holds {} bytes, which does not fit its shape {:?}",
-                buffer.name,
-                arg.data.len(),
-                arg.shape
-            );
             return Err(Diag::error(span, message));
         }
         for (e, n) in buffer.shape.iter().zip(&arg.shape) {
@@ -191,7 +200,7 @@ impl Compiler<'_> {
         let bytes = buffer.dtype.scalar().storage_bytes(count).filter(|b| *b <= limit).ok_or_else(too_large)?;
         let bytes = usize::try_from(bytes).map_err(|_| too_large())?;
         let index = self.memory.data.len();
-        self.memory.data.push(vec![0; bytes]);
+        self.memory.data.push(vec![0; bytes].into());
         let watched = self.options.poison;
         self.memory.written.push(if watched {
             vec![false; usize::try_from(count).map_err(|_| too_large())?]

@@ -13,6 +13,7 @@ use crate::dtype::DType;
 use crate::lowered::{Expr, ExprKind, Kernel, Local, LoopKind, Param, Stmt};
 use crate::prim::{BinOp, Intrinsic};
 use crate::span::Span;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 type Lanes = Vec<Lin>;
@@ -35,7 +36,7 @@ struct Compiler<'a> {
     kernel: &'a Kernel,
     vars: BTreeMap<Local, Lanes>,
     pointers: BTreeMap<Local, Pointer>,
-    memory: Memory,
+    memory: Memory<'static>,
     options: &'a Options,
     workspace: Option<usize>,
     threads: u32,
@@ -98,7 +99,7 @@ impl Compiler<'_> {
             }
             let len = i64::try_from(arg.len()).unwrap_or(i64::MAX);
             let watched = self.options.poison && self.options.uninitialised.contains(&i);
-            self.memory.data.push(Vec::new());
+            self.memory.data.push(Cow::default());
             self.memory.written.push(if watched { vec![false; arg.len()] } else { Vec::new() });
             match p {
                 Param::Pointer { written, .. } => {
@@ -143,7 +144,7 @@ impl Compiler<'_> {
         let (Some(bytes), Ok(count)) = (bytes.and_then(|b| usize::try_from(b).ok()), usize::try_from(elements)) else {
             return self.error(format!("{elements} elements of {dtype} cannot be held"));
         };
-        self.memory.data.push(vec![0; bytes]);
+        self.memory.data.push(vec![0; bytes].into());
         self.memory.written.push(if watched { vec![false; count] } else { Vec::new() });
         Ok(self.memory.data.len() - 1)
     }

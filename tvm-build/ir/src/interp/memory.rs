@@ -4,15 +4,19 @@ use super::vm::{Stop, f32_of, of_f32};
 use crate::dtype::DType;
 use crate::float;
 use crate::prim::wrap_int;
+use std::borrow::Cow;
+
+/// Bytes of a memory; borrowed ones, of constants, are copied when something is stored there.
+pub(super) type Data<'a> = Cow<'a, [u8]>;
 
 /// Memories by index, and which elements hold a value (only when that is watched).
 #[derive(Default)]
-pub(super) struct Memory {
-    pub(super) data: Vec<Vec<u8>>,
+pub(super) struct Memory<'a> {
+    pub(super) data: Vec<Data<'a>>,
     pub(super) written: Vec<Vec<bool>>,
 }
 
-pub(super) fn element<const N: usize>(data: &[Vec<u8>], mem: u16, at: i64) -> Result<[u8; N], Stop> {
+pub(super) fn element<const N: usize>(data: &[Data<'_>], mem: u16, at: i64) -> Result<[u8; N], Stop> {
     let outside = Stop::Memory(mem, at);
     let start = (at as usize).wrapping_mul(N);
     match data.get(usize::from(mem)).and_then(|d| d.get(start..start.wrapping_add(N))) {
@@ -21,9 +25,9 @@ pub(super) fn element<const N: usize>(data: &[Vec<u8>], mem: u16, at: i64) -> Re
     }
 }
 
-pub(super) fn put<const N: usize>(data: &mut [Vec<u8>], mem: u16, at: i64, bytes: [u8; N]) -> Result<(), Stop> {
+pub(super) fn put<const N: usize>(data: &mut [Data<'_>], mem: u16, at: i64, bytes: [u8; N]) -> Result<(), Stop> {
     let start = (at as usize).wrapping_mul(N);
-    match data.get_mut(usize::from(mem)).and_then(|d| d.get_mut(start..start.wrapping_add(N))) {
+    match data.get_mut(usize::from(mem)).and_then(|d| d.to_mut().get_mut(start..start.wrapping_add(N))) {
         Some(to) => {
             to.copy_from_slice(&bytes);
             Ok(())
@@ -54,7 +58,7 @@ pub(super) fn to_bits(dtype: DType, r: u64) -> u64 {
     }
 }
 
-pub(super) fn load_any(data: &[Vec<u8>], mem: u16, at: i64, dtype: DType) -> Result<u64, Stop> {
+pub(super) fn load_any(data: &[Data<'_>], mem: u16, at: i64, dtype: DType) -> Result<u64, Stop> {
     let outside = Stop::Memory(mem, at);
     let data = data.get(usize::from(mem)).ok_or(outside)?;
     let at = usize::try_from(at).map_err(|_| outside)?;
@@ -67,9 +71,9 @@ pub(super) fn load_any(data: &[Vec<u8>], mem: u16, at: i64, dtype: DType) -> Res
     Ok(from_bits(dtype, bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b))))
 }
 
-pub(super) fn store_any(data: &mut [Vec<u8>], mem: u16, at: i64, dtype: DType, r: u64) -> Result<(), Stop> {
+pub(super) fn store_any(data: &mut [Data<'_>], mem: u16, at: i64, dtype: DType, r: u64) -> Result<(), Stop> {
     let outside = Stop::Memory(mem, at);
-    let data = data.get_mut(usize::from(mem)).ok_or(outside)?;
+    let data = data.get_mut(usize::from(mem)).ok_or(outside)?.to_mut();
     let at = usize::try_from(at).map_err(|_| outside)?;
     let bits = to_bits(dtype, r);
     if dtype.is_packed() {

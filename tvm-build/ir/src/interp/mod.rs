@@ -35,10 +35,12 @@ mod vm;
 pub use buf::TensorBuf;
 pub use symbolic::{ExprTensor, run_symbolic};
 
+use crate::constant::Constant;
 use crate::diag::Diag;
 use crate::lowered::Kernel;
 use crate::span::Span;
-use crate::tir::PrimFunc;
+use crate::tir::{Param, PrimFunc};
+use std::borrow::Cow;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -71,15 +73,49 @@ pub fn run(func: &PrimFunc, args: &mut [TensorBuf]) -> Result<(), Diag> {
 /// [`run`] with options.
 pub fn run_with(func: &PrimFunc, args: &mut [TensorBuf], options: &Options) -> Result<(), Diag> {
     let compiled = tir::compile(func, args, options)?;
-    let names: Vec<String> = func
-        .params
-        .iter()
-        .map(|p| match p {
-            crate::tir::Param::Buffer(b) => b.name.to_string(),
-            crate::tir::Param::Scalar(v) => v.name().to_string(),
-        })
-        .collect();
-    execute(&compiled.code, &compiled.sites, compiled.memory, args, &names, options)
+    layout::check_sizes(func, args)?;
+    execute(&compiled.code, &compiled.sites, compiled.memory, args, &param_names(func), options)
+}
+
+/// [`run_with`] of a function whose first parameters are constants, which are read where they lie; `rest` are the other
+/// arguments, and what is given back. A constant that the function stores to is copied before.
+pub fn run_on_constants(
+    func: &PrimFunc,
+    constants: &[&Constant],
+    rest: Vec<TensorBuf>,
+    options: &Options,
+) -> Result<Vec<TensorBuf>, Diag> {
+    let mut args = constants.iter().map(|c| header(c)).collect::<Result<Vec<_>, _>>()?;
+    args.extend(rest);
+    let tir::Compiled { code, sites, memory } = tir::compile(func, &args, options)?;
+    let mut rest = args.split_off(constants.len());
+    layout::check_sizes(func, &rest)?;
+    let mut memory: memory::Memory<'_> = memory;
+    let middle = constants.len().min(memory.data.len());
+    let (first, others) = memory.data.split_at_mut(middle);
+    first.iter_mut().zip(constants).for_each(|(slot, c)| *slot = Cow::Borrowed(c.data()));
+    others.iter_mut().zip(&mut rest).for_each(|(slot, arg)| *slot = std::mem::take(&mut arg.data).into());
+    let result = code.run(&mut memory, options.max_iterations);
+    for (arg, slot) in rest.iter_mut().zip(memory.data.into_iter().skip(constants.len())) {
+        arg.data = slot.into_owned();
+    }
+    located(result, &sites, &param_names(func), options).map(|()| rest)
+}
+
+/// Type and shape of a constant; its element, if there is but one, which may be a scalar.
+fn header(c: &Constant) -> Result<TensorBuf, Diag> {
+    let shape = c.shape().iter().map(|d| i64::try_from(*d)).collect::<Result<Vec<_>, _>>();
+    let shape = shape.map_err(|_| Diag::error(Span::NONE, format!("{c:?} has too large an extent")))?;
+    let data = if c.len() == 1 { c.data().to_vec() } else { Vec::new() };
+    Ok(TensorBuf { dtype: c.dtype(), shape, data })
+}
+
+fn param_names(func: &PrimFunc) -> Vec<String> {
+    let name = |p: &Param| match p {
+        Param::Buffer(b) => b.name.to_string(),
+        Param::Scalar(v) => v.name().to_string(),
+    };
+    func.params.iter().map(name).collect()
 }
 
 /// Runs a lowered kernel. `args` are its parameters in order: pointers as tensors of the pointer's element type and any
@@ -101,18 +137,28 @@ pub fn run_kernel_with(kernel: &Kernel, args: &mut [TensorBuf], options: &Option
 fn execute(
     code: &instr::Code,
     sites: &[build::Site],
-    mut memory: memory::Memory,
+    mut memory: memory::Memory<'_>,
     args: &mut [TensorBuf],
     names: &[String],
     options: &Options,
 ) -> Result<(), Diag> {
     for (slot, arg) in memory.data.iter_mut().zip(args.iter_mut()) {
-        *slot = std::mem::take(&mut arg.data);
+        *slot = std::mem::take(&mut arg.data).into();
     }
     let result = code.run(&mut memory, options.max_iterations);
-    for (slot, arg) in memory.data.iter_mut().zip(args.iter_mut()) {
-        arg.data = std::mem::take(slot);
+    for (slot, arg) in memory.data.into_iter().zip(args.iter_mut()) {
+        arg.data = slot.into_owned();
     }
+    located(result, sites, names, options)
+}
+
+/// The error of a run, at its place.
+fn located(
+    result: Result<(), vm::Stop>,
+    sites: &[build::Site],
+    names: &[String],
+    options: &Options,
+) -> Result<(), Diag> {
     result.map_err(|stop| match stop {
         vm::Stop::Site(i, value) => match usize::try_from(i).ok().and_then(|i| sites.get(i)) {
             Some(site) => Diag::error(site.span, site.message.replace("{}", &value.to_string())),

@@ -425,3 +425,30 @@ fn external_functions_cannot_be_run() {
     let shown = crate::render::render(&error, &sources);
     assert!(shown.contains("f is external: the interpreter cannot call it") && shown.contains("m.py:3:9"), "{shown}");
 }
+
+/// The same with constants that are read where they lie; one that is stored to is copied before.
+#[test]
+fn constants_are_read_where_they_lie() {
+    use crate::constant::{Bytes, Constant};
+    let (from, to, k, i) =
+        (Buffer::new("a", vec![c(4)], DType::F32), Buffer::new("b", vec![c(4)], DType::F32), v("k"), v("i"));
+    let at = || vec![i.expr()];
+    let twice = PrimExpr::load(&from, at()) + PrimExpr::load(&from, at());
+    let body = Stmt::Seq(vec![Stmt::store(&to, at(), twice), Stmt::store(&from, at(), PrimExpr::zero(DType::F32))]);
+    let mut f = func(&[&from, &to], Stmt::serial(i.clone(), c(4), body));
+    f.params.push(Param::Scalar(k));
+    let bytes: Vec<u8> = [1f32, 2.0, 3.0, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let a = Constant::new(DType::F32, vec![4], Bytes::new(bytes.clone())).unwrap();
+    let rest = || vec![TensorBuf::zeros(DType::F32, &[4]).unwrap(), TensorBuf::scalar_i64(DType::I64, 1).unwrap()];
+    let results = run_on_constants(&f, &[&a], rest(), &Options::default()).unwrap();
+    assert_eq!(results[0].to_f32(), [2.0, 4.0, 6.0, 8.0]);
+    assert_eq!(results.len(), 2);
+    assert_eq!(a.data()[..], bytes[..]);
+    let short = Constant::new(DType::F32, vec![3], Bytes::new(bytes[..12].to_vec())).unwrap();
+    assert!(run_on_constants(&f, &[&short], rest(), &Options::default()).is_err());
+    assert!(run_on_constants(&f, &[&a, &a, &a, &a], Vec::new(), &Options::default()).is_err());
+    let mut cut = rest();
+    cut[0].data.pop();
+    let error = run_on_constants(&f, &[&a], cut, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("holds 15 bytes"), "{error}");
+}

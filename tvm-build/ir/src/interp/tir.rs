@@ -22,7 +22,7 @@ pub(super) struct Compiler<'a> {
     pub(super) b: Builder,
     pub(super) vars: BTreeMap<Var, Lanes>,
     pub(super) buffers: BTreeMap<usize, Layout>,
-    pub(super) memory: Memory,
+    pub(super) memory: Memory<'static>,
     pub(super) options: &'a Options,
     /// Thread-bound loops around.
     threads: u32,
@@ -35,7 +35,7 @@ const MAX_LANES: u16 = 1024;
 pub(super) struct Compiled {
     pub(super) code: Code,
     pub(super) sites: Vec<Site>,
-    pub(super) memory: Memory,
+    pub(super) memory: Memory<'static>,
 }
 
 /// Compiles a function for the shapes and scalars of the arguments.

@@ -64,7 +64,7 @@ impl Code {
     }
 
     /// Runs to the end. `limit` is the number of loop iterations allowed.
-    pub(super) fn run(&self, memory: &mut Memory, limit: u64) -> Result<(), Stop> {
+    pub(super) fn run(&self, memory: &mut Memory<'_>, limit: u64) -> Result<(), Stop> {
         let mut regs: Box<[u64; REGS]> = match vec![0u64; REGS].into_boxed_slice().try_into() {
             Ok(regs) => regs,
             Err(_) => return Err(Stop::Limit),
@@ -75,7 +75,7 @@ impl Code {
         self.interpret(&mut regs, memory, limit)
     }
 
-    fn interpret(&self, regs: &mut [u64; REGS], memory: &mut Memory, limit: u64) -> Result<(), Stop> {
+    fn interpret(&self, regs: &mut [u64; REGS], memory: &mut Memory<'_>, limit: u64) -> Result<(), Stop> {
         let code = self.instrs.as_slice();
         let mut left = limit;
         let mut pc = 0usize;

@@ -99,9 +99,7 @@ impl Session {
         self.facts = Some(Facts {
             arena_bytes: artifacts.program.arena_bytes(),
             weight_bytes: artifacts.weights.len(),
-            code_bytes: std::fs::metadata(dir.0.join(library))
-                .map_or(0, |m| m.len())
-                .saturating_sub(artifacts.weights.len()),
+            code_bytes: std::fs::metadata(dir.0.join(library)).map_or(0, |m| m.len()),
             target: target.name,
         });
         Ok(loaded)

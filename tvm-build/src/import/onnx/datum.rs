@@ -248,7 +248,7 @@ mod tests {
 
     fn floats(values: &[f32]) -> TensorProto {
         let dims = vec![i64::try_from(values.len()).unwrap()];
-        TensorProto { dims, data_type: 1, float_data: values.to_vec(), ..TensorProto::default() }
+        TensorProto { dims, data_type: 1, float_data: values.to_vec().into(), ..TensorProto::default() }
     }
 
     fn decode(bytes: Vec<u8>, kind: &DatumKind) -> Result<Datum, String> {

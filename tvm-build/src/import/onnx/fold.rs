@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use tvm_ir::arith::Analyzer;
 use tvm_ir::constant::{Bytes, Constant};
-use tvm_ir::interp::{ExprTensor, Options, TensorBuf, run_symbolic, run_with};
+use tvm_ir::interp::{ExprTensor, Options, TensorBuf, run_on_constants, run_symbolic};
 use tvm_ir::ops;
 use tvm_ir::prim::{BinOp, PrimExpr, PrimKind};
 use tvm_ir::relax::{Call, Effects, Expr, Leaf, Legalized, StructInfo, TensorInfo, Var};
@@ -193,16 +193,16 @@ fn interpreted(
     scalars: &[PrimExpr],
     outs: &[&TensorInfo],
 ) -> Option<Vec<Known>> {
-    let mut args = constants.iter().map(|c| buffer(c)).collect::<Option<Vec<_>>>()?;
+    let mut rest = Vec::new();
     for out in outs {
-        args.push(TensorBuf::zeros(out.dtype?, &out.dims.fixed()?).ok()?);
+        rest.push(TensorBuf::zeros(out.dtype?, &out.dims.fixed()?).ok()?);
     }
     for scalar in scalars {
-        args.push(TensorBuf::scalar_i64(scalar.dtype(), scalar.as_int()?).ok()?);
+        rest.push(TensorBuf::scalar_i64(scalar.dtype(), scalar.as_int()?).ok()?);
     }
     let options = Options { max_iterations: MAX_STEPS, ..Options::default() };
-    run_with(func, &mut args, &options).ok()?;
-    args.drain(constants.len()..constants.len() + outs.len()).map(|buf| Some(Known::Const(constant(buf)?))).collect()
+    let results = run_on_constants(func, constants, rest, &options).ok()?;
+    results.into_iter().take(outs.len()).map(|buf| Some(Known::Const(constant(buf)?))).collect()
 }
 
 /// Whether an expression has few nodes: those of a chain of operators may double with each.

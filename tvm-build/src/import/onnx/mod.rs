@@ -48,6 +48,7 @@ mod scan;
 mod sequence_map;
 mod sparse;
 mod tensor;
+mod tensor_proto;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -8,6 +8,8 @@
 use bytes::Bytes;
 use prost::{Message, Oneof};
 
+pub(super) use super::tensor_proto::TensorProto;
+
 /// A model: one graph, the operator sets it uses, and the functions it defines.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ModelProto {
@@ -132,37 +134,6 @@ pub(super) struct AttributeProto {
     pub(super) sparse_tensor: Option<Box<SparseTensorProto>>,
     #[prost(message, repeated, tag = "23")]
     pub(super) sparse_tensors: Vec<SparseTensorProto>,
-}
-
-/// A tensor: raw bytes, a typed list, or a place in another file.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct TensorProto {
-    #[prost(int64, repeated, packed = "false", tag = "1")]
-    pub(super) dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    pub(super) data_type: i32,
-    #[prost(message, optional, tag = "3")]
-    pub(super) segment: Option<Segment>,
-    #[prost(float, repeated, tag = "4")]
-    pub(super) float_data: Vec<f32>,
-    #[prost(int32, repeated, tag = "5")]
-    pub(super) int32_data: Vec<i32>,
-    #[prost(bytes = "bytes", repeated, tag = "6")]
-    pub(super) string_data: Vec<Bytes>,
-    #[prost(int64, repeated, tag = "7")]
-    pub(super) int64_data: Vec<i64>,
-    #[prost(string, tag = "8")]
-    pub(super) name: String,
-    #[prost(bytes = "bytes", optional, tag = "9")]
-    pub(super) raw_data: Option<Bytes>,
-    #[prost(double, repeated, tag = "10")]
-    pub(super) double_data: Vec<f64>,
-    #[prost(uint64, repeated, tag = "11")]
-    pub(super) uint64_data: Vec<u64>,
-    #[prost(message, repeated, tag = "13")]
-    pub(super) external_data: Vec<StringStringEntryProto>,
-    #[prost(int32, tag = "14")]
-    pub(super) data_location: i32,
 }
 
 /// A part of a larger tensor. Declared to be refused: a part read as the whole would be wrong.

@@ -86,7 +86,7 @@ mod tests {
             values: Some(TensorProto {
                 dims: vec![values.len() as i64],
                 data_type: 1,
-                float_data: values.to_vec(),
+                float_data: values.to_vec().into(),
                 ..Default::default()
             }),
             indices: Some(TensorProto {

@@ -518,7 +518,7 @@ pub(super) fn call(
         "            let result = loop {{\n                let result = {call};\n                \
          // As much as is planned for these extents, at least what was asked for.\n                \
          let Err(Error::ArenaTooSmall {{ needed, .. }}) = result else {{ break result }};\n                \
-         self.state.reserve({needed});\n            }};\n"
+         if let Err(error) = self.state.reserve({needed}) {{\n                    break Err(error);\n                }}\n            }};\n"
     );
 }
 

@@ -160,10 +160,17 @@ fn module_struct(out: &mut String, program: &EmittedProgram, options: &RustOptio
         let (lifetime, target) = if given.is_empty() { ("", "Module<'static>") } else { ("<'a>", "Module<'a>") };
         let _ = write!(
             out,
-            "\n    impl{lifetime} {target} {{\n        /// The model, with an arena on the heap.{safety}\n        \
+            "\n    impl{lifetime} {target} {{\n        /// The model, with an arena on the heap. Without memory for it the program \
+             ends, as it does for a `Vec`.{safety}\n        \
              pub {unsafety}fn new({given}) -> Self {{\n            \
              // SAFETY: program, kernels and weights come from one compilation.\n            \
-             Module {{ state: unsafe {{ State::new(&PROGRAM, {weights}, ArenaRef::heap(ARENA_BYTES)) }} }}\n        }}\n    }}\n"
+             Module {{ state: unsafe {{ State::new(&PROGRAM, {weights}, ArenaRef::heap(ARENA_BYTES)) }} }}\n        }}\n\n        \
+             /// As [`Module::new`], with an error where there is no memory for the arena.{safety}\n        ///\n        \
+             /// # Errors\n        ///\n        /// [`Error::ArenaMemory`].\n        \
+             pub {unsafety}fn try_new({given}) -> Result<Self, Error> {{\n            \
+             let arena = ArenaRef::try_heap(ARENA_BYTES)?;\n            \
+             // SAFETY: program, kernels and weights come from one compilation.\n            \
+             Ok(Module {{ state: unsafe {{ State::new(&PROGRAM, {weights}, arena) }} }})\n        }}\n    }}\n"
         );
         if given.is_empty() {
             out.push_str(

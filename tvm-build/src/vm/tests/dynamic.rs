@@ -203,8 +203,8 @@ fn branches_with_symbolic_results() {
         let program = c.program.to_static(TABLES);
         for (cond, expected) in [(1u8, [14., 12., 10.]), (0, [5., 6., 7.])] {
             // SAFETY: kernels and weights belong to the program.
-            let mut session = unsafe { Session::new(program, &[]) };
-            session.reserve(4096);
+            let mut session = unsafe { Session::new(program, []) }.unwrap();
+            session.reserve(4096).unwrap();
             let mut cond = HostTensor::new(DType::BOOL, &[], &[cond]).unwrap();
             let (mut x, mut out) = (vector(&[1., 2., 3.]), vector(&[0.; 3]));
             let args = [x.input(), cond.input(), out.output()];
@@ -233,7 +233,7 @@ fn shapes_are_computed_from_tensors() {
         let c = compiled(text, &options);
         let program = c.program.to_static(TABLES);
         // SAFETY: kernels and weights belong to the program.
-        let mut session = unsafe { Session::new(program, &[]) };
+        let mut session = unsafe { Session::new(program, []) }.unwrap();
         let mut x = vector(&[0.; 3]);
         let mut s = HostTensor::new(DType::I64, &[1], &7i64.to_le_bytes()).unwrap();
         let mut out = HostTensor::zeroed(DType::I64, &[2]).unwrap();

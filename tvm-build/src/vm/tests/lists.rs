@@ -78,8 +78,8 @@ fn lists_are_what_the_interpreter_says() {
             let c = compiled(COLLECT, &options);
             let program = c.program.to_static(TABLES);
             // SAFETY: kernels and weights belong to the program.
-            let mut session = unsafe { Session::new(program, &c.weights.to_vec()) };
-            session.reserve(4096);
+            let mut session = unsafe { Session::new(program, c.weights.to_aligned()) }.unwrap();
+            session.reserve(4096).unwrap();
             let main = session.function("main").unwrap();
             let int = |v: i64| HostTensor::new(DType::I64, &[], &v.to_le_bytes()).unwrap();
             let cond = HostTensor::new(DType::BOOL, &[], &[cond]).unwrap();
@@ -112,7 +112,7 @@ fn a_list_of_the_caller_is_not_written() {
     let c = compiled(text, &Options::default());
     let program = c.program.to_static(TABLES);
     // SAFETY: kernels and weights belong to the program.
-    let mut session = unsafe { Session::new(program, &[]) };
+    let mut session = unsafe { Session::new(program, []) }.unwrap();
     let item = |v: f32| HostValue::Tensor(vector(&[v]));
     let mut call = |items: Vec<HostValue>, position: i64| {
         let mut list = HostValue::List(tvm_runtime::host::HostList::new(items));

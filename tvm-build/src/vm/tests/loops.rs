@@ -53,8 +53,8 @@ fn results_of_shapes(relax: &str, inputs: &[&[f32]], outs: &[&[i64]]) -> Vec<Vec
         let c = compiled(relax, &options);
         let program = c.program.to_static(TABLES);
         // SAFETY: kernels and weights belong to the program.
-        let mut session = unsafe { Session::new(program, &c.weights.to_vec()) };
-        session.reserve(1 << 16);
+        let mut session = unsafe { Session::new(program, c.weights.to_aligned()) }.unwrap();
+        session.reserve(1 << 16).unwrap();
         let main = session.function("main").unwrap();
         let mut inputs: Vec<HostTensor> = inputs.iter().map(|v| vector(v)).collect();
         let mut made: Vec<HostTensor> = outs.iter().map(|s| HostTensor::zeroed(DType::F32, s).unwrap()).collect();
@@ -93,8 +93,8 @@ fn a_count_and_a_condition_of_the_call() {
         let c = compiled(UNTIL, &options);
         let program = c.program.to_static(TABLES);
         // SAFETY: kernels and weights belong to the program.
-        let mut session = unsafe { Session::new(program, &c.weights.to_vec()) };
-        session.reserve(4096);
+        let mut session = unsafe { Session::new(program, c.weights.to_aligned()) }.unwrap();
+        session.reserve(4096).unwrap();
         let main = session.function("main").unwrap();
         // Count, condition, the conditions of the second and third iteration; iterations made.
         for (count, marks, made) in [
@@ -197,7 +197,7 @@ fn what_changes_its_shape_lies_in_the_overflow_store() {
         let c = compiled(&GROWING.replace("ROWS", &rows.to_string()), &options);
         let program = c.program.to_static(TABLES);
         // SAFETY: kernels and weights belong to the program.
-        let mut session = unsafe { Session::new(program, &[]) };
+        let mut session = unsafe { Session::new(program, []) }.unwrap();
         let main = session.function("main").unwrap();
         let y: Vec<f32> = (0..rows).map(|i| i as f32).collect();
         let mut args = [vector(&[1., 2.]), vector(&y), vector(&[3.; 5])];
@@ -261,7 +261,7 @@ fn loops_in_branches() {
         let c = compiled(&text, &options);
         let program = c.program.to_static(TABLES);
         // SAFETY: kernels and weights belong to the program.
-        let mut session = unsafe { Session::new(program, &[]) };
+        let mut session = unsafe { Session::new(program, []) }.unwrap();
         let main = session.function("main").unwrap();
         for (count, cond, expected) in
             [(0i64, 1u8, vec![2f32, 4.]), (1, 1, vec![6., 8., 10.]), (7, 0, vec![2., 2., 2., 2., 2.])]

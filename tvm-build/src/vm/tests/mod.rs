@@ -145,8 +145,8 @@ fn values(t: &HostTensor) -> Vec<f32> {
 fn run(c: &Compiled, inputs: &[&[f32]], outs: &[i64]) -> Result<Vec<Vec<f32>>, Error> {
     let program = c.program.to_static(TABLES);
     // SAFETY: kernels and weights belong to the program.
-    let mut session = unsafe { Session::new(program, &c.weights.to_vec()) };
-    session.reserve(1 << 16);
+    let mut session = unsafe { Session::new(program, c.weights.to_aligned()) }.unwrap();
+    session.reserve(1 << 16).unwrap();
     let main = session.function("main").unwrap();
     let mut inputs: Vec<HostTensor> = inputs.iter().map(|v| vector(v)).collect();
     let mut outs: Vec<HostTensor> = outs.iter().map(|n| HostTensor::zeroed(DType::F32, &[*n]).unwrap()).collect();

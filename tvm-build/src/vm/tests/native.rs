@@ -69,7 +69,7 @@ fn build_and_run(
     let tables = vec![KernelTable { level: IsaLevel::Baseline, kernels: loaded }].leak();
     let program = compiled.program.to_static(tables);
     // SAFETY: kernels and weights belong to the program.
-    let mut session = unsafe { Session::new(program, &compiled.weights.to_vec()) };
+    let mut session = unsafe { Session::new(program, compiled.weights.to_aligned()) }.unwrap();
     let main = session.function("main").unwrap();
     let mut args: Vec<_> = inputs.iter_mut().map(HostTensor::input).collect();
     args.push(out.output());

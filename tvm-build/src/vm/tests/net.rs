@@ -128,10 +128,21 @@ pub mod net {
     }
 
     impl Module<'static> {
-        /// The model, with an arena on the heap.
+        /// The model, with an arena on the heap. Without memory for it the program ends, as it does for a `Vec`.
         pub fn new() -> Self {
             // SAFETY: program, kernels and weights come from one compilation.
             Module { state: unsafe { State::new(&PROGRAM, &WEIGHTS, ArenaRef::heap(ARENA_BYTES)) } }
+        }
+
+        /// As [`Module::new`], with an error where there is no memory for the arena.
+        ///
+        /// # Errors
+        ///
+        /// [`Error::ArenaMemory`].
+        pub fn try_new() -> Result<Self, Error> {
+            let arena = ArenaRef::try_heap(ARENA_BYTES)?;
+            // SAFETY: program, kernels and weights come from one compilation.
+            Ok(Module { state: unsafe { State::new(&PROGRAM, &WEIGHTS, arena) } })
         }
     }
 
@@ -356,7 +367,9 @@ pub mod net {
                 );
                 // As much as is planned for these extents, at least what was asked for.
                 let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
-                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0)));
+                if let Err(error) = self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0))) {
+                    break Err(error);
+                }
             };
             result.map(|_| ())
         }
@@ -386,7 +399,9 @@ pub mod net {
                 );
                 // As much as is planned for these extents, at least what was asked for.
                 let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
-                self.state.reserve(needed.max(usize::try_from(x_shape[0].saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0)));
+                if let Err(error) = self.state.reserve(needed.max(usize::try_from(x_shape[0].saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0))) {
+                    break Err(error);
+                }
             };
             result?;
             nd::array("out", out_shape.map(|d| usize::try_from(d).unwrap_or(usize::MAX)), out)
@@ -413,7 +428,9 @@ pub mod net {
                 );
                 // As much as is planned for these extents, at least what was asked for.
                 let Err(Error::ArenaTooSmall { needed, .. }) = result else { break result };
-                self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0)));
+                if let Err(error) = self.state.reserve(needed.max(usize::try_from(dim(n).saturating_mul(4).saturating_add(63).div_euclid(64).saturating_mul(64)).unwrap_or(0))) {
+                    break Err(error);
+                }
             };
             result.map(|_| out)
         }

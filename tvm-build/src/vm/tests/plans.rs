@@ -154,7 +154,7 @@ fn branches_write_to_one_place() {
         for (cond, expected) in [(1u8, [5., 6., 7.]), (0, [6., 4., 2.])] {
             let program = c.program.to_static(TABLES);
             // SAFETY: kernels and weights belong to the program.
-            let mut session = unsafe { Session::new(program, &[]) };
+            let mut session = unsafe { Session::new(program, []) }.unwrap();
             let mut cond = HostTensor::new(DType::BOOL, &[], &[cond]).unwrap();
             let (mut x, mut out) = (vector(&[1., 2., 3.]), vector(&[0.; 3]));
             let args = [cond.input(), x.input(), out.output()];
@@ -260,7 +260,7 @@ fn calls_in_place_overwrite_what_the_function_made_and_copies_of_the_rest() {
         let program = c.program.to_static(TABLES);
         assert_eq!(program.to_string().matches("copy_tensor").count(), 1, "{program}");
         // SAFETY: kernels and weights belong to the program.
-        let mut session = unsafe { Session::new(program, &[]) };
+        let mut session = unsafe { Session::new(program, []) }.unwrap();
         let (mut x, mut out) = (vector(&[1., 2., 3.]), vector(&[0.; 3]));
         session.call(0, &[x.input(), out.output()], &mut HostStorage::new(&program.functions[0])).unwrap();
         assert_eq!((values(&x), values(&out)), (vec![1., 2., 3.], vec![5., 10., 15.]));

@@ -7,7 +7,7 @@ use crate::vm::Place;
 fn call(c: &Compiled, inputs: &mut [HostTensor]) -> Result<Vec<HostTensor>, Error> {
     let program = c.program.to_static(TABLES);
     // SAFETY: kernels and weights belong to the program.
-    let mut session = unsafe { Session::new(program, &c.weights.to_vec()) };
+    let mut session = unsafe { Session::new(program, c.weights.to_aligned()) }.unwrap();
     let main = session.function("main").unwrap();
     let mut storage = HostStorage::new(&program.functions[main]);
     let args: Vec<_> = inputs.iter_mut().map(HostTensor::input).collect();
@@ -108,8 +108,8 @@ fn an_op_states_a_bound() {
             assert!(c.plans[0].tensors.iter().all(|t| !matches!(t.place, Place::Overflow(_))), "{}", c.plans[0]);
             let program = c.program.to_static(TABLES);
             // SAFETY: kernels and weights belong to the program.
-            let mut session = unsafe { Session::new(program, &[]) };
-            session.reserve(1 << 10);
+            let mut session = unsafe { Session::new(program, []) }.unwrap();
+            session.reserve(1 << 10).unwrap();
             for k in [0, 1, 8, 9] {
                 let mut inputs = [vector(&counting(k)), vector(&counting(4)), integers(&[k as i64])];
                 let args: Vec<_> = inputs.iter_mut().map(HostTensor::input).collect();
@@ -195,8 +195,8 @@ fn branches_of_different_shapes() {
         let program = c.program.to_static(TABLES);
         for (cond, n, m) in [(1u8, 3, 5), (0, 3, 5), (0, 3, 0), (1, 1, 0), (0, 4, 1)] {
             // SAFETY: kernels and weights belong to the program.
-            let mut session = unsafe { Session::new(program, &[]) };
-            session.reserve(1 << 12);
+            let mut session = unsafe { Session::new(program, []) }.unwrap();
+            session.reserve(1 << 12).unwrap();
             let mut inputs =
                 [vector(&counting(n)), vector(&counting(m)), HostTensor::new(DType::BOOL, &[], &[cond]).unwrap()];
             let args: Vec<_> = inputs.iter_mut().map(HostTensor::input).collect();

@@ -93,7 +93,7 @@ fn nested_graphs_capture_names() {
 #[test]
 fn reads_attributes_of_every_kind() {
     let attribute = |kind: i32| AttributeProto { name: format!("a{kind}"), kind, ..Default::default() };
-    let scalar = TensorProto { data_type: 1, float_data: vec![1.5], ..Default::default() };
+    let scalar = TensorProto { data_type: 1, float_data: vec![1.5].into(), ..Default::default() };
     let ty = TypeProto { value: Some(TypeValue::Tensor(TensorTypeProto { elem_type: 1, shape: None })) };
     let mut with = node("A", &["x"], &["y"]);
     with.attribute = vec![

@@ -60,7 +60,7 @@ impl<'a> TensorCx<'a> {
         let data = match source {
             Source::Raw => proto.raw_data.unwrap_or_default(),
             Source::External => self.folder.read(&proto.external_data, self.limits)?,
-            Source::Typed(field) => typed(&proto, dtype, field, elements)?,
+            Source::Typed(field) => typed(proto, dtype, field, elements)?,
             Source::Nothing => Bytes::new(),
         };
         if data.len() as u64 != bytes {
@@ -144,7 +144,7 @@ fn expect_count(what: &str, found: usize, wanted: u64) -> Result<(), String> {
 }
 
 /// The bytes of a tensor whose elements are in the typed list `field`.
-fn typed(proto: &TensorProto, dtype: DataType, field: &'static str, elements: u64) -> Result<Bytes, String> {
+fn typed(proto: TensorProto, dtype: DataType, field: &'static str, elements: u64) -> Result<Bytes, String> {
     use DataType::*;
     let wanted = match dtype {
         Float | Complex64 => "float_data",
@@ -164,15 +164,20 @@ fn typed(proto: &TensorProto, dtype: DataType, field: &'static str, elements: u6
         _ if dtype.bits() < 8 => dtype.bytes(elements).unwrap_or(u64::MAX),
         _ => elements,
     };
-    let mut out = Vec::new();
+    let size = dtype.bytes(elements).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    // Only as much as there are numbers in the file.
+    let most = proto.int32_data.len().max(proto.int64_data.len()).max(proto.uint64_data.len()).saturating_mul(8);
+    let mut out = Vec::with_capacity(size.min(most));
     match wanted {
         "float_data" => {
-            expect_count("numbers in 'float_data'", proto.float_data.len(), numbers)?;
-            out.extend(proto.float_data.iter().flat_map(|v| v.to_le_bytes()));
+            let bytes = proto.float_data.into_bytes().ok_or_else(|| cut(wanted))?;
+            expect_count("numbers in 'float_data'", bytes.len() / 4, numbers)?;
+            return Ok(bytes);
         }
         "double_data" => {
-            expect_count("numbers in 'double_data'", proto.double_data.len(), numbers)?;
-            out.extend(proto.double_data.iter().flat_map(|v| v.to_le_bytes()));
+            let bytes = proto.double_data.into_bytes().ok_or_else(|| cut(wanted))?;
+            expect_count("numbers in 'double_data'", bytes.len() / 8, numbers)?;
+            return Ok(bytes);
         }
         "int64_data" => {
             expect_count("numbers in 'int64_data'", proto.int64_data.len(), numbers)?;
@@ -198,6 +203,10 @@ fn typed(proto: &TensorProto, dtype: DataType, field: &'static str, elements: u6
         }
     }
     Ok(Bytes::from(out))
+}
+
+fn cut(field: &str) -> String {
+    format!("'{field}' ends in the middle of a number")
 }
 
 /// The low `width` bytes of `value`, which must fit into them as a signed or as an unsigned number: writers

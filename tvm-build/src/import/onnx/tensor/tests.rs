@@ -21,12 +21,15 @@ fn raw_data_is_not_copied() {
 #[test]
 fn typed_fields() {
     let bytes = |p: TensorProto| read(p).unwrap().data.to_vec();
-    assert_eq!(bytes(TensorProto { float_data: vec![1.0], ..proto(DataType::Float, &[]) }), 1f32.to_le_bytes());
+    assert_eq!(bytes(TensorProto { float_data: vec![1.0].into(), ..proto(DataType::Float, &[]) }), 1f32.to_le_bytes());
     assert_eq!(
-        bytes(TensorProto { float_data: vec![1.0, 2.0], ..proto(DataType::Complex64, &[1]) }),
+        bytes(TensorProto { float_data: vec![1.0, 2.0].into(), ..proto(DataType::Complex64, &[1]) }),
         [1f32.to_le_bytes(), 2f32.to_le_bytes()].concat()
     );
-    assert_eq!(bytes(TensorProto { double_data: vec![1.0], ..proto(DataType::Double, &[1]) }), 1f64.to_le_bytes());
+    assert_eq!(
+        bytes(TensorProto { double_data: vec![1.0].into(), ..proto(DataType::Double, &[1]) }),
+        1f64.to_le_bytes()
+    );
     assert_eq!(bytes(TensorProto { int64_data: vec![-2], ..proto(DataType::Int64, &[1]) }), (-2i64).to_le_bytes());
     assert_eq!(bytes(TensorProto { uint64_data: vec![7], ..proto(DataType::Uint32, &[1]) }), 7u32.to_le_bytes());
     assert_eq!(bytes(TensorProto { uint64_data: vec![7], ..proto(DataType::Uint64, &[1]) }), 7u64.to_le_bytes());
@@ -72,7 +75,7 @@ fn refuses_what_does_not_fit() {
         (proto(DataType::Float, &[1 << 40, 1 << 40]), "more elements than the limit"),
         (proto(DataType::Float, &[1 << 41]), "more elements than the limit"),
         (
-            TensorProto { float_data: vec![1.0], ..proto(DataType::Float, &[2]) },
+            TensorProto { float_data: vec![1.0].into(), ..proto(DataType::Float, &[2]) },
             "needs 2 numbers in 'float_data', and 1",
         ),
         (TensorProto { int64_data: vec![1], ..proto(DataType::Float, &[1]) }, "belong in 'float_data'"),
@@ -82,7 +85,7 @@ fn refuses_what_does_not_fit() {
         ),
         (TensorProto { uint64_data: vec![1 << 32], ..proto(DataType::Uint32, &[1]) }, "does not fit into uint32"),
         (
-            TensorProto { float_data: vec![1.0], raw_data: raw(4), ..proto(DataType::Float, &[1]) },
+            TensorProto { float_data: vec![1.0].into(), raw_data: raw(4), ..proto(DataType::Float, &[1]) },
             "given twice, in 'raw_data' and in 'float_data'",
         ),
         (TensorProto { raw_data: raw(4), ..proto(DataType::String, &[1]) }, "strings must be in"),

@@ -95,7 +95,7 @@ fn loops_that_a_condition_ends() {
             node("Less", &["s", "limit"], &["on2"]),
         ],
     );
-    let limit = TensorProto { dims: vec![], float_data: vec![20.0], ..weight("limit", &[]) };
+    let limit = TensorProto { dims: vec![], float_data: vec![20.0].into(), ..weight("limit", &[]) };
     let on = TensorProto { name: "on".into(), data_type: 9, int32_data: vec![1], ..Default::default() };
     let nodes = vec![node("Loop", &["", "on", "x"], &["y"]).graph("body", body)];
     let model = model(13, "2", vec![limit, on], nodes);

@@ -88,7 +88,7 @@ pub(in super::super) fn weight(name: &str, dims: &[i64]) -> TensorProto {
         name: name.into(),
         dims: dims.to_vec(),
         data_type: 1,
-        float_data: vec![1.0; count],
+        float_data: vec![1.0; count].into(),
         ..Default::default()
     }
 }

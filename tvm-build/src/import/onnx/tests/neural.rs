@@ -10,7 +10,7 @@ fn floats(name: &str, values: &[f32]) -> TensorProto {
         name: name.into(),
         dims: vec![values.len() as i64],
         data_type: 1,
-        float_data: values.to_vec(),
+        float_data: values.to_vec().into(),
         ..Default::default()
     }
 }

@@ -4,7 +4,7 @@
 //! time. Transposes, the usual preparation of weights, are copied without interpreting a loop nest.
 
 use tvm_ir::constant::{Bytes, Constant};
-use tvm_ir::interp::{Options, TensorBuf, run_with};
+use tvm_ir::interp::{Options, TensorBuf, run_on_constants};
 use tvm_ir::prim::{PrimExpr, PrimKind};
 use tvm_ir::relax::{StructInfo, TensorInfo};
 use tvm_ir::tir::{Param, PrimFunc, Stmt};
@@ -37,11 +37,6 @@ pub(crate) fn evaluate(
         }
     }
     let mut bufs = Vec::new();
-    for a in args {
-        let shape: Option<Vec<i64>> = a.shape().iter().map(|d| i64::try_from(*d).ok()).collect();
-        bufs.push(TensorBuf::from_bytes(a.dtype(), &shape?, a.data().to_vec()).ok()?);
-    }
-    let first_out = bufs.len();
     for t in &outs {
         bufs.push(TensorBuf::zeros(t.dtype?, &t.dims.fixed()?).ok()?);
     }
@@ -52,12 +47,13 @@ pub(crate) fn evaluate(
     for (v, value) in scalars.zip(tir_vars) {
         bufs.push(TensorBuf::scalar_i64(v.dtype(), value.as_int()?).ok()?);
     }
-    if bufs.len() != func.params.len() {
+    if args.len() + bufs.len() != func.params.len() {
         return None;
     }
     let options = Options { max_iterations: MAX_ITERATIONS, ..Options::default() };
-    run_with(func, &mut bufs, &options).ok()?;
-    bufs.drain(first_out..first_out + outs.len()).map(to_constant).collect()
+    let args: Vec<&Constant> = args.iter().collect();
+    let results = run_on_constants(func, &args, bufs, &options).ok()?;
+    results.into_iter().take(outs.len()).map(to_constant).collect()
 }
 
 fn bytes(t: &TensorInfo) -> Option<u64> {
