@@ -199,3 +199,29 @@ fn run_takes_and_gives_strings_and_lists() {
     npz::write(Path::new(&inputs), [("s", s), ("xs/1", item)]).expect("an archive");
     fails(&["run", "-", "--inputs", &inputs], longer, 1, "there is no item 0, but an item 1");
 }
+
+#[test]
+fn run_overrides_initializers() {
+    use tvm_build::npy::{Array, Content};
+    use tvm_build::npz;
+    let inputs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("overrides.npz");
+    let floats = |v: [f32; 2]| {
+        let data = v.iter().flat_map(|x| x.to_le_bytes()).collect();
+        Content::Numbers(Array { dtype: tvm_ir::dtype::DType::F32, shape: vec![2], data })
+    };
+    let model = "tests/onnx/models/initializer_default_overridden_ir4/model.onnx";
+    let call = |given: &[(&str, &Content)], flags: &[&str]| {
+        npz::write(&inputs, given.iter().copied()).expect("an archive");
+        let path = inputs.to_str().expect("a path");
+        let output = run(&[&["run", model, "--inputs", path], flags].concat(), "");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let (x, w) = (&floats([1.0, 2.0]), &floats([100.0, 200.0]));
+    let own = call(&[("x", x)], &[]);
+    let flags = ["--overridable", "w"];
+    assert_eq!(call(&[("x", x)], &flags), own);
+    assert_ne!(call(&[("x", x), ("w", w)], &flags), own);
+    fails(&["check", model, "--overridable", "v"], "", 1, "the model has no initializer 'v' to override");
+    fails(&["check", model, "--overridable", "x"], "", 1, "the model has no initializer 'x' to override");
+}

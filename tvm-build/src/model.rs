@@ -17,6 +17,8 @@ pub struct Model {
     pub module: IRModule,
     /// Every file that was read, the model's own first.
     pub files: Vec<PathBuf>,
+    /// Initializers that became parameters; see [`onnx::Loaded::overridable`].
+    pub overridable: Vec<String>,
     /// What does not stop a build, and should be seen.
     pub warnings: Diags,
 }
@@ -35,18 +37,18 @@ pub fn load_with(path: &Path, onnx: onnx::ImportOptions, sources: &mut SourceMap
             .read_to_string(&mut text)
             .map_err(|e| io_error("read", Path::new("the standard input"), &e))?;
         let module = parse_module(sources, "<stdin>", &text, ParseOptions::default())?;
-        return Ok(Model { module, files: Vec::new(), warnings: Diags::new() });
+        return Ok(Model { module, files: Vec::new(), overridable: Vec::new(), warnings: Diags::new() });
     }
     match path.extension().and_then(|e| e.to_str()) {
         Some("onnx") => {
             let loaded = onnx::load(path, onnx, sources)?;
             let files = std::iter::once(path.to_owned()).chain(loaded.files).collect();
-            Ok(Model { module: loaded.module, files, warnings: loaded.warnings })
+            Ok(Model { module: loaded.module, files, overridable: loaded.overridable, warnings: loaded.warnings })
         }
         Some("py" | "tvm" | "txt") => {
             let text = read_text(path)?;
             let module = parse_module(sources, &path.display().to_string(), &text, ParseOptions::default())?;
-            Ok(Model { module, files: vec![path.to_owned()], warnings: Diags::new() })
+            Ok(Model { module, files: vec![path.to_owned()], overridable: Vec::new(), warnings: Diags::new() })
         }
         _ => Err(Diag::error(Span::NONE, format!("the format of {} is not known", path.display()))
             .help("models end in .onnx, TVMScript text in .py, .tvm or .txt")

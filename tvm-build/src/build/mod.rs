@@ -35,6 +35,7 @@ pub struct Build {
     ndarray: bool,
     bounds: DimBounds,
     ops: CustomOps,
+    overridable: Vec<String>,
     /// Signatures of external functions.
     extern_fns: Vec<String>,
     c_headers: Vec<PathBuf>,
@@ -173,6 +174,17 @@ impl Build {
         convert: impl Fn(&mut NodeCx<'_, '_>) -> Result<Vec<NodeValue>, Diag> + Send + Sync + 'static,
     ) -> Build {
         self.ops = self.ops.op(domain, op_type, convert);
+        self
+    }
+
+    /// Leaves an initializer of the ONNX models, which must be an input of the graph too, to callers: it is a parameter of `main`,
+    /// at its place among the inputs. A function `main_defaults` gives the initializers' own values, all that are named here, in the
+    /// order of the inputs. Initializers that are inputs and not named are constants, as ever.
+    ///
+    /// Errors of [`Build::compile`]: no model has an initializer of this name; it is no input of the graph.
+    #[must_use]
+    pub fn overridable(mut self, initializer: impl Into<String>) -> Build {
+        self.overridable.push(initializer.into());
         self
     }
 

@@ -25,6 +25,13 @@ enum Input {
     Inline(Box<Found>),
 }
 
+/// Names that models have.
+#[derive(Default)]
+struct Seen {
+    symbols: Vec<Name>,
+    overridable: Vec<String>,
+}
+
 /// What all models of a build share.
 struct Setting {
     toolchain: Toolchain,
@@ -75,7 +82,7 @@ impl Build {
         let models = std::mem::take(&mut self.models).into_iter().map(|(n, s)| (n, Span::NONE, Input::Source(s)));
         let inline = found.modules.into_iter().map(|f| (f.checked.name.clone(), f.place, Input::Inline(Box::new(f))));
         let mut names: BTreeMap<String, Span> = BTreeMap::new();
-        let mut symbols = Vec::new();
+        let mut seen = Seen::default();
         for (name, place, input) in models.chain(inline) {
             if let Some(first) = names.get(&name) {
                 diags.push(
@@ -86,22 +93,28 @@ impl Build {
                 continue;
             }
             names.insert(name.clone(), place);
-            let done = self.model(&name, input, &setting, &mut symbols, sources, cargo);
+            let done = self.model(&name, input, &setting, &mut seen, sources, cargo);
             if let Err(found) = done {
                 diags.extend(Diags(found.0.into_iter().map(|d| d.note(format!("in the model `{name}`"))).collect()));
             }
         }
-        diags.extend(self.bounds.unknown(&symbols));
+        diags.extend(self.bounds.unknown(&seen.symbols));
+        // A model that could not be read may have them.
+        let unknown = self.overridable.iter().filter(|n| diags.0.is_empty() && !seen.overridable.contains(n));
+        let unknown: Vec<Diag> = unknown
+            .map(|n| Diag::error(Span::NONE, format!("no model has an initializer '{n}' to override")))
+            .collect();
+        diags.extend(Diags(unknown));
         diags.into_result(())
     }
 
-    /// Compiles a model, and notes its symbolic dimensions.
+    /// Compiles a model, and notes what its names are.
     fn model(
         &self,
         name: &str,
         input: Input,
         setting: &Setting,
-        symbols: &mut Vec<Name>,
+        seen: &mut Seen,
         sources: &mut SourceMap,
         cargo: &mut dyn FnMut(&str),
     ) -> Result<(), Diags> {
@@ -126,9 +139,12 @@ impl Build {
         match input {
             Input::Source(source) => {
                 let mut model = match source {
-                    Source::Module(module) => Model { module: *module, files: Vec::new(), warnings: Diags::new() },
+                    Source::Module(module) => {
+                        Model { module: *module, files: Vec::new(), overridable: Vec::new(), warnings: Diags::new() }
+                    }
                     Source::File(path) => {
-                        let onnx = ImportOptions { ops: self.ops.clone(), ..ImportOptions::default() };
+                        let (ops, overridable) = (self.ops.clone(), self.overridable.clone());
+                        let onnx = ImportOptions { ops, overridable, ..ImportOptions::default() };
                         model::load_with(&path, onnx, sources)?
                     }
                 };
@@ -136,14 +152,15 @@ impl Build {
                     let text = render(&warning.clone().note(format!("in the model `{name}`")), sources);
                     text.lines().for_each(|line| cargo(&format!("cargo::warning={line}")));
                 }
-                symbols.extend(dims::symbols(&model.module));
+                seen.symbols.extend(dims::symbols(&model.module));
+                seen.overridable.append(&mut model.overridable);
                 self.bounds.apply(&mut model.module)?;
                 model.files.iter().skip(1).for_each(|file| changed(cargo, file));
                 let artifacts = compile_module(model.module, &options)?;
                 self.write(&artifacts, &options, None, setting)?;
             }
             Input::Inline(found) => {
-                symbols.extend(dims::symbols(&found.checked.module));
+                seen.symbols.extend(dims::symbols(&found.checked.module));
                 // A source file changes more often than the modules in it.
                 let stamp = Stamp::new(self, &options, &found, &setting.toolchain);
                 if !stamp.is_current() {

@@ -82,3 +82,30 @@ fn warnings_of_a_model_go_to_cargo() {
     assert!(warnings.iter().any(|line| line.contains("in the model `gated`")), "{warnings:?}");
     std::fs::remove_dir_all(t.out_dir).unwrap();
 }
+
+#[test]
+fn initializers_may_be_left_to_callers() {
+    let t = toolchain("overridable");
+    let path = |name: &str| {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/onnx/models").join(name).join("model.onnx")
+    };
+    let model = || path("initializer_default_overridden_ir4");
+    let build = Build::new().onnx("net", model()).onnx("other", digits("mlp.onnx")).overridable("w");
+    build.try_compile_with(Ok(t.clone()), &mut |_| {}).unwrap();
+    let text = std::fs::read_to_string(t.out_dir.join("net.rs")).unwrap();
+    assert!(text.contains("pub fn main(&mut self, x: &[f32; 2], w: &[f32; 2]) -> [f32; 2] {"), "{text}");
+    assert!(text.contains("pub fn main_defaults(&mut self) -> [f32; 2] {"), "{text}");
+    let constant = Build::new().onnx("net", model());
+    constant.try_compile_with(Ok(t.clone()), &mut |_| {}).unwrap();
+    let text = std::fs::read_to_string(t.out_dir.join("net.rs")).unwrap();
+    assert!(text.contains("pub fn main(&mut self, x: &[f32; 2]) -> [f32; 2] {"), "{text}");
+    for (model, name, message) in [
+        (model(), "v", "no model has an initializer 'v' to override"),
+        (path("clip_nan_input"), "c0", "initializer 'c0' cannot be overridden: it is no input of the graph"),
+    ] {
+        let wrong = Build::new().onnx("net", model).overridable(name);
+        let text = wrong.try_compile_with(Ok(t.clone()), &mut |_| {}).unwrap_err();
+        assert!(text.contains(message), "{text}");
+    }
+    std::fs::remove_dir_all(t.out_dir).unwrap();
+}

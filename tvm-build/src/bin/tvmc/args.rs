@@ -25,6 +25,11 @@ pub enum Command {
     /// Write C sources, header, weights, static library and a report of MODEL to a folder
     Compile(CompileArgs),
     /// Compile MODEL for this machine and run it once
+    ///
+    /// Values are arrays of an .npz archive, of numbers or strings (Unicode, UTF-8 bytes, or objects that are strings). The items of a
+    /// sequence or optional are arrays INPUT/0, INPUT/1, …, those of lists of lists INPUT/0/0, …; a list without arrays has no
+    /// items, and the value of an optional may stand under INPUT alone. Or they are files of a folder as ONNX's tests have them,
+    /// input_0.pb, … and output_0.pb, …: a serialized TensorProto, SequenceProto or OptionalProto each.
     Run(RunArgs),
     /// Compile MODEL for this machine and measure its latency
     Bench(BenchArgs),
@@ -45,6 +50,10 @@ pub struct ModelArgs {
     /// A symbolic dimension's number or range, as batch=4 or batch=1..8; may be given several times
     #[arg(long = "bound", value_name = "NAME=RANGE", value_parser = DimBounds::parse)]
     pub bounds: Vec<(String, RangeInclusive<i64>)>,
+    /// An initializer of an ONNX model that is an input too and stays one, for other values; `main_defaults` gives its own, which
+    /// `run` takes if it is given none. May be given several times
+    #[arg(long, value_name = "NAME")]
+    pub overridable: Vec<String>,
 }
 
 /// What to compile for.
@@ -119,12 +128,6 @@ pub struct CompileArgs {
     pub times: bool,
 }
 
-/// Compile MODEL for this machine and run it once.
-///
-/// Values are arrays of an .npz archive, of numbers or strings (Unicode, UTF-8 bytes, or objects that are strings). The items of a
-/// sequence or optional are arrays INPUT/0, INPUT/1, …, those of lists of lists INPUT/0/0, …; a list without arrays has no
-/// items, and the value of an optional may stand under INPUT alone. Or they are files of a folder as ONNX's tests have them,
-/// input_0.pb, … and output_0.pb, …: a serialized TensorProto, SequenceProto or OptionalProto each.
 #[derive(Args)]
 pub struct RunArgs {
     #[command(flatten)]

@@ -10,7 +10,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let given = tensors::read(args).map_err(|d| session.fail(&d.into()))?;
     let mut module = session.load_to_run(&args.model, &args.target)?;
     let entry = module.entry(&args.func).map_err(|d| session.fail(&d.into()))?.clone();
-    let mut inputs = tensors::inputs(&mut module, &args.func, given).map_err(|d| session.fail(&d.into()))?;
+    let mut inputs = tensors::inputs(&mut module, args, given).map_err(|d| session.fail(&d.into()))?;
     session.progress("running");
     let mut report = String::new();
     let outputs = module

@@ -12,7 +12,7 @@ use tvm_build::toolchain;
 use tvm_ir::diag::{Diag, Diags};
 use tvm_ir::module::IRModule;
 use tvm_ir::render::render_all;
-use tvm_ir::span::SourceMap;
+use tvm_ir::span::{SourceMap, Span};
 use tvm_ir::target::Target;
 
 /// Why the program stops.
@@ -73,8 +73,12 @@ impl Session {
     /// Reads the model; warnings go to the standard error output.
     pub fn load(&mut self, args: &ModelArgs) -> Result<IRModule, Failure> {
         self.progress(&format!("reading {}", args.model.display()));
-        let loaded = model::load_with(&args.model, ImportOptions::default(), &mut self.sources);
-        let Model { mut module, warnings, .. } = self.check(loaded)?;
+        let options = ImportOptions { overridable: args.overridable.clone(), ..ImportOptions::default() };
+        let loaded = model::load_with(&args.model, options, &mut self.sources);
+        let Model { mut module, warnings, overridable, .. } = self.check(loaded)?;
+        if let Some(name) = args.overridable.iter().find(|n| !overridable.contains(n)) {
+            return Err(Diag::error(Span::NONE, format!("the model has no initializer '{name}' to override")).into());
+        }
         if !warnings.0.is_empty() {
             eprintln!("{}", render_all(&warnings, &self.sources));
         }

@@ -57,8 +57,9 @@ fn of_content(content: Content) -> Datum {
 
 /// The arguments of a function among named values: by parameter name, or as `input_0`, `input_1`, … by position; the
 /// items of a list as `input_0/0`, `input_0/1`, …. What is missing, superfluous or of the wrong type is an error.
-pub fn inputs(host: &mut HostModule, func: &str, mut given: Vec<(String, Datum)>) -> Result<Vec<HostValue>, Diag> {
-    let entry = host.entry(func)?.clone();
+pub fn inputs(host: &mut HostModule, args: &RunArgs, mut given: Vec<(String, Datum)>) -> Result<Vec<HostValue>, Diag> {
+    let entry = host.entry(&args.func)?.clone();
+    let defaults = defaults(host, args)?;
     let mut inputs = Vec::new();
     for (i, param) in entry.params.iter().enumerate() {
         let positional = format!("input_{i}");
@@ -66,6 +67,10 @@ pub fn inputs(host: &mut HostModule, func: &str, mut given: Vec<(String, Datum)>
         if let Some(at) = named(&param.name).or_else(|| named(&positional)) {
             let (name, datum) = given.swap_remove(at);
             inputs.push(argument(host, &name, datum, &param.kind)?);
+            continue;
+        }
+        if let Some(value) = defaults.get(i).cloned().flatten() {
+            inputs.push(value);
             continue;
         }
         if !matches!(param.kind, EntryKind::List) {
@@ -89,6 +94,18 @@ pub fn inputs(host: &mut HostModule, func: &str, mut given: Vec<(String, Datum)>
         Some((name, _)) => Err(error(format!("{} has no parameter for the array {name}", entry.name))),
         None => Ok(inputs),
     }
+}
+
+/// By parameter: the values that a model has for those that need not be given.
+fn defaults(host: &mut HostModule, args: &RunArgs) -> Result<Vec<Option<HostValue>>, Diag> {
+    if args.model.overridable.is_empty() || args.func != "main" {
+        return Ok(Vec::new());
+    }
+    let mut values = host.run_values("main_defaults", &mut [])?.into_iter();
+    let is = |name: &String| args.model.overridable.contains(name);
+    let ports = ports(&args.model.model);
+    let params = ports.iter().flat_map(|p| &p.inputs).filter(|p| !p.constant || is(&p.name));
+    Ok(params.map(|p| if p.constant { values.next() } else { None }).collect())
 }
 
 /// A list of items named by their places, `0`, `1`, … without gaps, or, in lists of lists, `0/0`, `0/1`, ….

@@ -40,6 +40,7 @@ mod limits;
 mod list;
 mod ops;
 mod order;
+mod overridable;
 mod places;
 mod proto;
 mod read;
@@ -66,6 +67,8 @@ pub struct Loaded {
     pub module: IRModule,
     /// The files of external data, beside the model itself.
     pub files: Vec<PathBuf>,
+    /// Initializers that became parameters of `main`, in their order; `main_defaults()` of the module gives their values.
+    pub overridable: Vec<String>,
     /// What does not stop a build, and should be seen: branches of conditionals that are errors when they are taken.
     pub warnings: Diags,
 }
@@ -78,6 +81,9 @@ pub struct ImportOptions {
     /// Values of inputs that are known when the model is compiled, by name: they become constants, and are no parameters
     /// of `main`. A value takes the place of an initializer of the same name.
     pub inputs: Vec<(String, Datum)>,
+    /// Initializers that are inputs of the graph too, by name, and stay parameters of `main`: callers may have other values. Others
+    /// of them are constants. The module gets a function `main_defaults` that gives the initializers' own values.
+    pub overridable: Vec<String>,
     /// Operators of the user's own.
     pub ops: CustomOps,
 }
@@ -86,7 +92,8 @@ pub struct ImportOptions {
 ///
 /// Errors are all that is wrong, with places in `sources`: damaged or malformed files, names without a definition,
 /// operators and attributes that are not supported, and shapes that do not fit; no input of the name of a value, a value
-/// that is no tensor or not of the input's type. The files must not change while the module is in use.
+/// that is no tensor or not of the input's type; an initializer to override that is no input. Names to override that the model does not have are ignored:
+/// [`Loaded::overridable`] says which it has. The files must not change while the module is in use.
 pub fn load(path: &Path, options: ImportOptions, sources: &mut SourceMap) -> Result<Loaded, Diags> {
     let mut model = read::read_file(path, &options.limits, sources)?;
     let span = model.span;
@@ -94,13 +101,16 @@ pub fn load(path: &Path, options: ImportOptions, sources: &mut SourceMap) -> Res
         datum::bind(&mut model.graph, &name, value)
             .map_err(|message| Diag::error(span, format!("the value given for the input '{name}': {message}")))?;
     }
-    let (module, warnings) = convert::convert(&model, &options.limits, &options.ops)?;
-    Ok(Loaded { module, files: model.files, warnings })
+    let defaults = overridable::take(&mut model, &options.overridable)?;
+    let (mut module, warnings) = convert::convert(&model, &options.limits, &options.ops)?;
+    overridable::add(&mut module, &model, &options.limits, &defaults)?;
+    let overridable = defaults.into_iter().map(|(name, _)| name).collect();
+    Ok(Loaded { module, files: model.files, overridable, warnings })
 }
 
 /// Reads an ONNX model from memory; it can have no external data. `name` is what messages call it.
 pub fn load_bytes(bytes: Vec<u8>, name: &str, limits: &Limits, sources: &mut SourceMap) -> Result<Loaded, Diags> {
     let model = read::read_bytes(bytes.into(), name, limits, sources)?;
     let (module, warnings) = convert::convert(&model, limits, &CustomOps::new())?;
-    Ok(Loaded { module, files: model.files, warnings })
+    Ok(Loaded { module, files: model.files, overridable: Vec::new(), warnings })
 }

@@ -27,7 +27,7 @@ pub fn run(args: &CaseArgs) -> Result<(), Failure> {
     let scratch = Scratch::new().map_err(|e| Failure::Model(format!("error: no temporary folder: {e}")))?;
     let mut case =
         Case { dir: &args.dir, options: &options, folder: scratch.path(), cache: args.cache.clone(), modules: 0 };
-    let mut outcome = if args.check { case.check() } else { case.outcome(Bind::Overrides) };
+    let mut outcome = if args.check { case.check() } else { case.outcome(Bind::Nothing) };
     if args.bind_inputs {
         for bind in [Bind::Integers, Bind::Small] {
             if !outcome.refused() {
@@ -47,9 +47,9 @@ pub fn run(args: &CaseArgs) -> Result<(), Failure> {
 /// Which inputs become constants of the compiled module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bind {
-    /// Those to which the model gives a value that the case overrides.
-    Overrides,
-    /// Also integers and truth values of rank 0 and 1: shapes, axes, numbers of things.
+    /// None.
+    Nothing,
+    /// Integers and truth values of rank 0 and 1: shapes, axes, numbers of things.
     Integers,
     /// Also every other input of rank 0 and 1.
     Small,
@@ -63,12 +63,12 @@ impl Bind {
             }
             _ => false,
         };
-        port.constant
-            || match self {
-                Bind::Overrides => false,
-                Bind::Integers => small(true),
-                Bind::Small => small(false),
-            }
+        match self {
+            Bind::Nothing => false,
+            _ if port.constant => true,
+            Bind::Integers => small(true),
+            Bind::Small => small(false),
+        }
     }
 }
 
@@ -129,7 +129,7 @@ impl Case<'_> {
         let sets = (0..).map(|k| self.dir.join(format!("set_{k}"))).take_while(|set| set.is_dir());
         let sets: Vec<PathBuf> = sets.collect();
         for set in &sets {
-            let (mut bound, mut given) = (Vec::new(), Vec::new());
+            let (mut bound, mut given, mut overridable) = (Vec::new(), Vec::new(), Vec::new());
             for (i, port) in ports.inputs.iter().enumerate() {
                 if port.constant && !value_path(set, "input", i).exists() {
                     continue;
@@ -138,14 +138,16 @@ impl Case<'_> {
                 if bind.takes(port, &datum) {
                     bound.push((port.name.clone(), datum));
                 } else {
+                    // The model has a value for it, and the case another.
+                    overridable.extend(port.constant.then(|| port.name.clone()));
                     given.push((port, datum));
                 }
             }
             most = most.max(bound.len());
-            let mut host = match compiled.take().filter(|_| bound.is_empty()) {
+            let mut host = match compiled.take().filter(|_| bound.is_empty() && overridable.is_empty()) {
                 Some(host) => host,
                 None => {
-                    let options = ImportOptions { inputs: bound, ..ImportOptions::default() };
+                    let options = ImportOptions { inputs: bound, overridable, ..ImportOptions::default() };
                     let loaded = onnx::load(&path, options, &mut sources);
                     self.compile(loaded.map_err(fail(Stage::Import))?.module)?
                 }
