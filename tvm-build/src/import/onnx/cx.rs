@@ -50,7 +50,7 @@ impl OpCx<'_> {
 
     /// An error if the node asks for output `index`, which `why` is not supported.
     pub(crate) fn refuse_output(&self, index: usize, why: &str) -> Result<(), Fail> {
-        if self.output_count() > index { Err(format!("output {index}: {why}").into()) } else { Ok(()) }
+        if self.output_count() > index { Err(Fail::limit(format!("output {index}: {why}"))) } else { Ok(()) }
     }
 
     /// A call of the op table; see [`Emitter::call`].

@@ -135,8 +135,9 @@ impl OpCx<'_> {
             [length] => length.as_int().and_then(|n| usize::try_from(n).ok()),
             _ => return Err(format!("{role} must be a tensor of one axis, not of shape {dims:?}").into()),
         };
-        length
-            .ok_or_else(|| format!("the number of elements of {role} must be known when the model is imported").into())
+        let unknown =
+            || Fail::limit(format!("the number of elements of {role} must be known when the model is imported"));
+        length.ok_or_else(unknown)
     }
 
     /// The dimensions that a tensor of `rank` final extents gives at run time; see [`Emitter::run_time_dims`].

@@ -171,7 +171,9 @@ impl<'a> Converter<'a> {
                 }
             }
         }
-        Err("the shape of a carried value changes from iteration to iteration in a way that is not understood".into())
+        let unknown =
+            "the shape of a carried value changes from iteration to iteration in a way that is not understood";
+        Err(Fail::limit(unknown))
     }
 
     /// The function of an iteration, built in the emitter's own.
@@ -495,7 +497,7 @@ impl Emitter {
         }
         let Dims::Known(wanted) = &param.dims else { return Ok(leaf) };
         if info.dims.rank().is_some_and(|r| r != wanted.len()) {
-            return Err("a carried value changes its rank from iteration to iteration".into());
+            return Err(Fail::limit("a carried value changes its rank from iteration to iteration"));
         }
         let mut checked = false;
         for (axis, want) in wanted.iter().enumerate() {

@@ -146,9 +146,8 @@ impl<'a> Converter<'a> {
                         return Err(format!("the inputs are scanned for {a} and for {b} steps").into());
                     }
                     if !self.emitter.function.bindings().analyzer.prove_equal(n, extent) {
-                        return Err(
-                            "the inputs are scanned for numbers of steps that are not known to be the same".into()
-                        );
+                        let message = "the inputs are scanned for numbers of steps that are not known to be the same";
+                        return Err(Fail::limit(message));
                     }
                 }
             }

@@ -35,7 +35,7 @@ fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Resul
         return Err(format!("the indices must be integers, not {dtype}").into());
     }
     if let (Some(constant), Some(n)) = (indices.as_const(), extent.as_int()) {
-        let values = ints_of(constant).ok_or_else(|| format!("indices of {dtype} are not supported"))?;
+        let values = ints_of(constant).ok_or_else(|| Fail::limit(format!("indices of {dtype} are not supported")))?;
         if let Some(bad) = values.iter().find(|&&v| v < -n || v >= n) {
             return Err(format!("index {bad} is out of range for an axis of {n}").into());
         }

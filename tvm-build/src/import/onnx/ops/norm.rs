@@ -80,7 +80,7 @@ fn compute_type(cx: &mut OpCx<'_>, data: DType) -> Result<DType, Fail> {
     match cx.node.int_or("stash_type", 1)? {
         1 if data == DType::F64 => Ok(DType::F64),
         1 => Ok(DType::F32),
-        other => Err(format!("attribute 'stash_type' of {other} is not supported, only 1 (float32)").into()),
+        other => Err(Fail::limit(format!("attribute 'stash_type' of {other} is not supported, only 1 (float32)"))),
     }
 }
 
@@ -96,7 +96,7 @@ fn batch_norm(cx: &mut OpCx<'_>) -> Outputs {
     let momentum = cx.node.float("momentum")?.map_or(0.9, f64::from);
     let training = cx.node.flag_or("training_mode", false)?;
     if !cx.node.flag_or("spatial", true)? {
-        return Err("attribute 'spatial' of 0 is not supported".into());
+        return Err(Fail::limit("attribute 'spatial' of 0 is not supported"));
     }
     if !training {
         cx.refuse_output(1, "only the normalized data is given at inference")?;

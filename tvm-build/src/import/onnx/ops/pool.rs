@@ -54,7 +54,8 @@ fn pool(cx: &mut OpCx<'_>, x: Value, name: &str, count_include_pad: bool) -> Res
     let size: f64 = window.kernel.iter().map(|&k| k as f64).product();
     let factors: Vec<f64> = window.counts(&round_up.windows, &padding, &extents).iter().map(|c| size / c).collect();
     let shape = [&[1, 1], &round_up.windows[..]].concat().iter().map(|&n| n.unsigned_abs()).collect();
-    let factors = constant_of(&factors, shape, dtype).ok_or_else(|| format!("pools of {dtype} are not supported"))?;
+    let factors = constant_of(&factors, shape, dtype)
+        .ok_or_else(|| Fail::limit(format!("pools of {dtype} are not supported")))?;
     Ok((cx.apply("multiply", &[&out, &factors.into()])?, window))
 }
 

@@ -113,7 +113,7 @@ pub(super) fn quantize(cx: &mut OpCx<'_>) -> Outputs {
         None => cx.dtype(&scale, "y_scale")?,
     };
     if !precision.is_float() {
-        return Err(format!("a scale of {precision} is not supported").into());
+        return Err(Fail::limit(format!("a scale of {precision} is not supported")));
     }
     let dims = cx.dims(&x, "x")?;
     let scale = spread(cx, &scale, &dims, axis, block)?;

@@ -105,9 +105,9 @@ fn activations(cx: &OpCx<'_>, kind: &Kind, directions: usize) -> Result<Vec<Stri
             "softplus" => "softplus",
             "hardsigmoid" if alpha.is_none() && beta.is_none() => "hard_sigmoid",
             "hardsigmoid" => {
-                return Err("'activation_alpha' and 'activation_beta' of HardSigmoid are not supported".into());
+                return Err(Fail::limit("'activation_alpha' and 'activation_beta' of HardSigmoid are not supported"));
             }
-            _ => return Err(format!("attribute 'activations': {name} is not supported").into()),
+            _ => return Err(Fail::limit(format!("attribute 'activations': {name} is not supported"))),
         });
     }
     Ok(out.chunks(kind.activations.len()).map(|c| c.join(",")).collect())

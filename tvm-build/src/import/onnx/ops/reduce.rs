@@ -151,9 +151,9 @@ fn axes_at_run_time(cx: &mut OpCx<'_>, x: &Value, axes: Value, keepdims: bool, n
         return Ok(Axes::AtRunTime { result: kept.clone(), kept });
     }
     let count = cx.dims(&axes, "the axes")?.first().and_then(PrimExpr::as_int);
-    let count = count.and_then(|n| usize::try_from(n).ok()).ok_or(
-        "the number of axes must be known when the model is imported, where 'keepdims' is 0: it is that of the result",
-    )?;
+    let unknown =
+        "the number of axes must be known when the model is imported, where 'keepdims' is 0: it is that of the result";
+    let count = count.and_then(|n| usize::try_from(n).ok()).ok_or_else(|| Fail::limit(unknown))?;
     let result = reduced(cx, false)?;
     let result = cx.run_time_dims(&result, dims.len().saturating_sub(count))?;
     Ok(Axes::AtRunTime { kept, result })

@@ -263,9 +263,9 @@ fn along_axis(
         return Err(format!("axis {axis} of {input} elements cannot be resized by {scale}").into());
     }
     if sampling.antialias && scale < 1.0 / MAX_WIDENED {
-        return Err(
-            format!("'antialias' by a scale of {scale} is not supported, only down to 1 / {MAX_WIDENED}").into()
-        );
+        return Err(Fail::limit(format!(
+            "'antialias' by a scale of {scale} is not supported, only down to 1 / {MAX_WIDENED}"
+        )));
     }
     let samples = sampling.samples(input, output, scale, region);
     let rank = cx.rank(&x, "X")?;

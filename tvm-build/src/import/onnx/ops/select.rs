@@ -126,7 +126,7 @@ fn non_max_suppression(cx: &mut OpCx<'_>) -> Outputs {
     let fields = cx.emitter.fields(&all)?;
     let [rows, count] = &fields[..] else { return Err("there are no two results".into()) };
     let Some(TensorInfo { dims: Dims::Known(dims), .. }) = rows.tensor_info() else {
-        return Err("the shapes of boxes and scores must be known when the model is imported".into());
+        return Err(Fail::limit("the shapes of boxes and scores must be known when the model is imported"));
     };
     let count = cx.emitter.bounded_dims(count, dims[..1].to_vec(), &["selected"])?;
     Ok(vec![first(cx, rows, 0, count)?])

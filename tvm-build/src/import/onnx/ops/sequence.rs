@@ -135,7 +135,7 @@ fn concat_from_sequence(cx: &mut OpCx<'_>) -> Outputs {
         return Ok(vec![cx.call(op, vec![Value::Tuple(items.to_vec())], vec![("axis", axis.into())])?]);
     }
     let Type::Tensor { dtype: element, shape: Some(shape) } = sequence.item_type() else {
-        return Err("the rank of the items must be known when the model is imported".into());
+        return Err(Fail::limit("the rank of the items must be known when the model is imported"));
     };
     let rank = shape.len() + usize::from(new);
     cx.axis(axis, rank)?;

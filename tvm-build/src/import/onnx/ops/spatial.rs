@@ -30,8 +30,9 @@ fn affine_grid(cx: &mut OpCx<'_>) -> Outputs {
     let (dims, spatial) = (cx.dims(&theta, "theta")?, size.get(2..).unwrap_or(&[]));
     let axes = spatial.len();
     let count = spatial.iter().try_fold(1i64, |a, &b| if b > 0 { a.checked_mul(b) } else { None });
-    let count =
-        count.filter(|n| *n <= MAX_ELEMENTS).ok_or_else(|| format!("a grid of size {size:?} is not supported"))?;
+    let count = count
+        .filter(|n| *n <= MAX_ELEMENTS)
+        .ok_or_else(|| Fail::limit(format!("a grid of size {size:?} is not supported")))?;
     let fits = |d: &PrimExpr, n: usize| d.as_int() == i64::try_from(n).ok();
     if !(2..=3).contains(&axes) || dims.len() != 3 || !fits(&dims[1], axes) || !fits(&dims[2], axes + 1) {
         return Err(format!("theta of shape {dims:?} does not fit a grid of size {size:?}").into());
@@ -49,7 +50,7 @@ fn affine_grid(cx: &mut OpCx<'_>) -> Outputs {
     rows.extend((0..count).map(|_| 1.0));
     let dtype = cx.dtype(&theta, "theta")?;
     let grid = constant_of(&rows, vec![axes as u64 + 1, count.unsigned_abs()], dtype);
-    let grid = grid.ok_or_else(|| format!("grids of {dtype} are not supported"))?;
+    let grid = grid.ok_or_else(|| Fail::limit(format!("grids of {dtype} are not supported")))?;
     let out = cx.apply("matmul", &[&theta, &grid.into()])?;
     let out = cx.call("permute_dims", vec![out], vec![("axes", vec![0, 2, 1].into())])?;
     let mut shape = vec![dims[0].clone()];

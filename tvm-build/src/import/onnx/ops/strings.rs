@@ -201,7 +201,8 @@ fn label_encoder(cx: &mut OpCx<'_>) -> Outputs {
     }
     let key_count = cx.dims(&keys, "the keys")?;
     let [count] = &key_count[..] else { return Err("the keys must have one axis".into()) };
-    let count = count.as_int().ok_or("the number of keys is not known")?;
+    let count =
+        count.as_int().ok_or_else(|| Fail::limit("the number of keys must be known when the model is imported"))?;
     if cx.dims(&values, "the values")? != key_count {
         return Err("there must be as many values as keys".into());
     }

@@ -27,7 +27,7 @@ fn tf_idf_vectorizer(cx: &mut OpCx<'_>) -> Outputs {
     let starts = cx.node.ints("ngram_counts")?.ok_or("attribute 'ngram_counts' is missing")?.to_vec();
     let columns = cx.node.ints("ngram_indexes")?.ok_or("attribute 'ngram_indexes' is missing")?.to_vec();
     if cx.node.strings("pool_strings")?.is_some() {
-        return Err("sequences of strings are not supported".into());
+        return Err(Fail::limit("sequences of strings are not supported"));
     }
     let pool = cx.node.ints("pool_int64s")?.ok_or("attribute 'pool_int64s' is missing")?.to_vec();
     let weights = cx.node.floats("weights")?.map(<[f32]>::to_vec);

@@ -46,7 +46,7 @@ fn binarizer(cx: &mut OpCx<'_>) -> Outputs {
 fn labels(cx: &OpCx<'_>, kind: &str) -> Result<(DType, Vec<f64>, Vec<i64>), Fail> {
     let name = |suffix: &str| format!("{kind}_{suffix}");
     if cx.node.strings(&name("strings"))?.is_some() {
-        return Err(format!("attribute '{}': strings are not supported", name("strings")).into());
+        return Err(Fail::limit(format!("attribute '{}': strings are not supported", name("strings"))));
     }
     if let Some(floats) = cx.node.floats(&name("floats"))? {
         return Ok((DType::F32, floats.iter().copied().map(f64::from).collect(), Vec::new()));
@@ -98,7 +98,7 @@ pub(super) fn label_encoder(cx: &mut OpCx<'_>) -> Outputs {
                 if floats.is_empty() { ints.iter().map(|v| *v as f64).collect() } else { floats.to_vec() };
             constant_of(&numbers, vec![numbers.len() as u64], dtype)
         };
-        Ok(made.ok_or_else(|| format!("labels of {dtype} are not supported"))?.into())
+        Ok(made.ok_or_else(|| Fail::limit(format!("labels of {dtype} are not supported")))?.into())
     };
     let (keys, values) = (list(&keys, &int_keys, key_type)?, list(&values, &int_values, value_type)?);
     let wide = cx.call("expand_dims", vec![x], vec![("axis", vec![-1].into())])?;
@@ -217,7 +217,7 @@ fn tree_ensemble(cx: &mut OpCx<'_>) -> Outputs {
     };
     let float = |values: &[f64]| -> Result<Value, Fail> {
         let constant = constant_of(values, vec![values.len() as u64], dtype);
-        Ok(constant.ok_or_else(|| format!("trees of {dtype} are not supported"))?.into())
+        Ok(constant.ok_or_else(|| Fail::limit(format!("trees of {dtype} are not supported")))?.into())
     };
     let args = vec![
         x,
@@ -237,7 +237,7 @@ fn tree_ensemble(cx: &mut OpCx<'_>) -> Outputs {
         0 => out,
         1 => cx.call("nn.softmax", vec![out], vec![("axis", 1.into())])?,
         2 => cx.apply("sigmoid", &[&out])?,
-        other => return Err(format!("attribute 'post_transform' {other} is not supported").into()),
+        other => return Err(Fail::limit(format!("attribute 'post_transform' {other} is not supported"))),
     }])
 }
 

@@ -11,6 +11,7 @@ use super::ints::product;
 use super::slice::padded_by;
 use super::window::{AutoPad, Window};
 use crate::import::onnx::cx::{OpCx, Outputs};
+use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
 
 /// By operator and version.
@@ -83,7 +84,7 @@ fn max_unpool(cx: &mut OpCx<'_>) -> Outputs {
         dims.get(2..).filter(|s| !s.is_empty()).ok_or_else(|| format!("X of shape {dims:?} has no spatial axes"))?;
     let window = Window::read(cx, spatial.len(), None)?;
     if window.auto_pad != AutoPad::NotSet {
-        return Err("attribute 'auto_pad' is not supported; use 'pads'".into());
+        return Err(Fail::limit("attribute 'auto_pad' is not supported; use 'pads'"));
     }
     let axes = spatial.len();
     let mut covered = batch.to_vec();

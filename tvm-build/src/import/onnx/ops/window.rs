@@ -90,11 +90,10 @@ impl Window {
                 // With a stride of 1 the padding does not depend on the extent.
                 None if stride == 1 => span - 1,
                 None => {
-                    return Err(format!(
+                    return Err(Fail::limit(format!(
                         "'auto_pad' with stride {stride} along an axis of the varying extent {extent:?} is not supported; \
                          export the model with 'pads'"
-                    )
-                    .into());
+                    )));
                 }
             });
         }
@@ -113,9 +112,9 @@ impl Window {
                 if after.saturating_add(stride) <= span {
                     continue;
                 }
-                return Err(
-                    format!("'ceil_mode' along an axis of the varying extent {extent:?} is not supported").into()
-                );
+                return Err(Fail::limit(format!(
+                    "'ceil_mode' along an axis of the varying extent {extent:?} is not supported"
+                )));
             };
             let whole = n.saturating_add(before).saturating_add(after);
             if whole < span {

@@ -119,9 +119,13 @@ fn what_no_branch_can_do_is_an_error() {
     for (other, wanted) in [
         (node("Nonsense", &["x"], &["b"]), "an operator that is not supported: Nonsense"),
         (node("Relu", &["x"], &["b"]).int("slope", 1), "attribute 'slope'"),
+        (
+            node("MaxPool", &["x"], &["b"]).ints("kernel_shape", &[3]).ints("strides", &[2]).string("auto_pad", "SAME_UPPER"),
+            "of the varying extent n is not supported",
+        ),
     ] {
         let model =
-            with_conditions("2", &["c"], vec![], vec![conditional("c", &["y"], relu(), (vec![other], &["b"]))], &["y"]);
+            with_conditions("1, 1, n", &["c"], vec![], vec![conditional("c", &["y"], relu(), (vec![other], &["b"]))], &["y"]);
         let error = import(&model).unwrap_err();
         assert!(error.contains(wanted), "{error}");
     }

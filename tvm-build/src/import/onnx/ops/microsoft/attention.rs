@@ -85,7 +85,7 @@ fn visible(cx: &mut OpCx<'_>, mask: &Value, keys: &PrimExpr) -> Result<Value, Fa
             let mask = cx.reshape(&mask, vec![batch.clone(), one(), queries.clone(), keys.clone()])?;
             cx.apply("not_equal", &[&mask, &zero])
         }
-        _ => Err(format!("a mask of shape {dims:?} is not supported").into()),
+        _ => Err(Fail::limit(format!("a mask of shape {dims:?} is not supported"))),
     }
 }
 
@@ -136,7 +136,9 @@ fn multi_head_attention(cx: &mut OpCx<'_>) -> Outputs {
     let hidden = f64::from(cx.node.float_or("mask_filter_value", -10000.0)?);
     let unidirectional = cx.node.flag_or("unidirectional", false)?;
     let (Some(key), Some(value)) = (key, value) else {
-        return Err("queries, keys and values packed into one input are not supported; give them as three".into());
+        return Err(Fail::limit(
+            "queries, keys and values packed into one input are not supported; give them as three",
+        ));
     };
     let (q_size, v_size) = (size_of(cx, &query, 2, "query")?, |cx: &OpCx<'_>| size_of(cx, &value, 2, "value"));
     let query = projected(cx, query, bias.as_ref(), 0, q_size)?;
@@ -149,7 +151,7 @@ fn multi_head_attention(cx: &mut OpCx<'_>) -> Outputs {
             let value = projected(cx, value.clone(), bias.as_ref(), 2 * q_size, v_size)?;
             (heads_first(cx, &key, heads, "key")?, heads_first(cx, &value, heads, "value")?)
         }
-        (k, v) => return Err(format!("key and value of ranks {k} and {v} are not supported").into()),
+        (k, v) => return Err(Fail::limit(format!("key and value of ranks {k} and {v} are not supported"))),
     };
     let (present, past) = grown(cx, (k, v), past_key, past_value)?;
     let past = unidirectional.then_some(&past);
@@ -258,7 +260,7 @@ fn rotary_embedding(cx: &mut OpCx<'_>) -> Outputs {
     let (heads, part) = (cx.node.int_or("num_heads", 0)?, cx.node.int_or("rotary_embedding_dim", 0)?);
     let scale = cx.node.float_or("scale", 1.0)?;
     if cx.node.flag_or("is_packed_batching", false)? || scale != 1.0 {
-        return Err("packed batches and a scale are not supported".into());
+        return Err(Fail::limit("packed batches and a scale are not supported"));
     }
     let turned = 2 * size_of(cx, &cos, 1, "cos_cache")?;
     let flat = cx.rank(&x, "input")? == 3;
@@ -300,7 +302,7 @@ fn group_query_attention(cx: &mut OpCx<'_>) -> Outputs {
     let window = cx.node.int_or("local_window_size", -1)?;
     let (rotary, interleaved) = (cx.node.flag_or("do_rotary", false)?, cx.node.flag_or("rotary_interleaved", false)?);
     if cx.node.flag_or("smooth_softmax", false)? {
-        return Err("attribute 'smooth_softmax' is not supported".into());
+        return Err(Fail::limit("attribute 'smooth_softmax' is not supported"));
     }
     let (query, key, value) = match (key, value) {
         (Some(key), Some(value)) => (query, key, value),

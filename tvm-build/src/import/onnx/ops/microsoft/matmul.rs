@@ -49,7 +49,7 @@ fn matmul_nbits(cx: &mut OpCx<'_>) -> Outputs {
     let (a, b, scales) = (cx.input(0, "A")?, cx.input(1, "B")?, cx.input(2, "scales")?);
     let (zeros, bias) = (cx.optional(3), cx.optional(5));
     if cx.optional(4).is_some() {
-        return Err("g_idx is not supported: quantize in the order of the rows".into());
+        return Err(Fail::limit("g_idx is not supported: quantize in the order of the rows"));
     }
     let attribute = |cx: &OpCx<'_>, name: &str| -> Result<i64, Fail> {
         let value = cx.node.int(name)?.filter(|v| (1..=1 << 31).contains(v));
@@ -60,7 +60,7 @@ fn matmul_nbits(cx: &mut OpCx<'_>) -> Outputs {
     // How exact the product may be computed: it is exact.
     cx.node.int("accuracy_level")?;
     if ![2, 4, 8].contains(&bits) {
-        return Err(format!("attribute 'bits' of {bits} is not supported, only 2, 4 and 8").into());
+        return Err(Fail::limit(format!("attribute 'bits' of {bits} is not supported, only 2, 4 and 8")));
     }
     let blocks = (k + block - 1) / block;
     let dtype = cx.dtype(&a, "A")?;

@@ -20,7 +20,7 @@ fn skip(cx: &mut OpCx<'_>, centered: bool) -> Outputs {
     let bias = cx.optional(if centered { 4 } else { 3 });
     let epsilon = f64::from(cx.node.float_or("epsilon", 1e-12)?);
     if [1, 2].iter().any(|&i| cx.node.node().outputs.get(i).is_some_and(|name| !name.is_empty())) {
-        return Err("the outputs mean and inv_std_var are not supported".into());
+        return Err(Fail::limit("the outputs mean and inv_std_var are not supported"));
     }
     let mut sum = cx.apply("add", &[&x, &skip])?;
     if let Some(bias) = bias {
@@ -73,7 +73,7 @@ pub(in super::super) fn simplified_layer_norm(cx: &mut OpCx<'_>) -> Outputs {
     let (axis, stash) = (cx.node.int_or("axis", -1)?, cx.node.int_or("stash_type", 1)?);
     let rank = cx.rank(&x, "X")?;
     if cx.axis(axis, rank)? + 1 != rank || stash != 1 {
-        return Err(format!("attribute 'axis' of {axis} and 'stash_type' of {stash} are not supported").into());
+        return Err(Fail::limit(format!("attribute 'axis' of {axis} and 'stash_type' of {stash} are not supported")));
     }
     cx.refuse_output(1, "inv_std_var is not supported")?;
     Ok(vec![rms_norm(cx, &x, scale, epsilon)?])
