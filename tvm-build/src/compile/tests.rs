@@ -241,6 +241,41 @@ class Module:
     }
 }
 
+/// What a loop is given is memory that is returned in another shape.
+#[test]
+fn a_captured_value_is_an_output_of_another_shape() {
+    let artifacts = script(
+        r#"
+@I.ir_module
+class Module:
+    @R.function(private=True)
+    def step(i: R.Prim(value="i"), w: R.Tensor((3,), "float32"), x: R.Tensor((3,), "float32")) -> R.Tuple(R.Tensor((3,), "float32")):
+        i = T.int64()
+        c = R.add(x, w)
+        return (c,)
+
+    @R.function
+    def main(x: R.Tensor((3,), "float32")) -> R.Tuple(R.Tensor((3,), "float32"), R.Tensor((1, 3), "float32")):
+        cls = Module
+        v = R.nn.relu(x)
+        r = R.while_loop(cls.step, (v,), (x,), trip_count=R.prim_value(2), out_sinfo=[R.Tensor((3,), "float32")])
+        s: R.Tensor((3,), "float32") = r[0]
+        w = R.reshape(v, R.shape([1, 3]))
+        return (s, w)
+"#,
+    );
+    let mut session = session(&artifacts);
+    let main = session.function("main").unwrap();
+    let mut storage = HostStorage::new(&artifacts.program.tables().functions[main]);
+    let mut x = HostTensor::of(&[3], &[1f32, -2., 3.]).unwrap();
+    let [mut s, mut w] = [&[3][..], &[1, 3]].map(|dims| HostTensor::zeroed(DType::F32, dims).unwrap());
+    session.call(main, &[x.input(), s.output(), w.output()], &mut storage).unwrap();
+    assert_eq!(
+        (s.elements::<f32>().unwrap(), w.elements::<f32>().unwrap()),
+        (&[3f32, -2., 9.][..], &[1f32, 0., 3.][..])
+    );
+}
+
 #[test]
 fn a_branch_that_cannot_run_says_so_when_it_is_taken() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/onnx/models/if_branch_cannot_run/model.onnx");

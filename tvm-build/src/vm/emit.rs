@@ -459,8 +459,13 @@ impl Emitter<'_> {
     /// A tensor with its own type.
     pub(super) fn tensor(&mut self, t: TensorId) -> Result<Operand, Diag> {
         let s = self.lin.storage_of(t);
-        let (own, base) = (&self.lin.tensors[t], &self.lin.tensors[self.lin.storages[s].tensor]);
-        if own.dims.is_none() || own.dims == base.dims {
+        let own = &self.lin.tensors[t];
+        // An output has the shape that it is returned in.
+        let held = match self.lin.storages[s].origin {
+            Origin::Out(i) => self.lin.outs.get(usize::from(i)).map(|out| &out.dims),
+            _ => self.lin.tensors[self.lin.storages[s].tensor].dims.as_ref(),
+        };
+        if own.dims.is_none() || own.dims.as_ref() == held {
             return self.memory(s);
         }
         let placed = matches!(self.placement.places.get(&s), Some(Place::Arena(_)));

@@ -302,7 +302,9 @@ impl<'a> Converter<'a> {
                 return None;
             }
             if !self.may_copy(&split, frame.nodes[at].span) {
-                break;
+                let unknown = frontier.iter().map(|_| Value::Poison(None)).collect();
+                self.define(frontier.into_iter(), unknown, frame.nodes[at].span, &mut reached.scope);
+                return None;
             }
             reached.done.insert(*k);
             self.absorb(&mut split, frame, *k);

@@ -120,12 +120,20 @@ fn what_no_branch_can_do_is_an_error() {
         (node("Nonsense", &["x"], &["b"]), "an operator that is not supported: Nonsense"),
         (node("Relu", &["x"], &["b"]).int("slope", 1), "attribute 'slope'"),
         (
-            node("MaxPool", &["x"], &["b"]).ints("kernel_shape", &[3]).ints("strides", &[2]).string("auto_pad", "SAME_UPPER"),
+            node("MaxPool", &["x"], &["b"])
+                .ints("kernel_shape", &[3])
+                .ints("strides", &[2])
+                .string("auto_pad", "SAME_UPPER"),
             "of the varying extent n is not supported",
         ),
     ] {
-        let model =
-            with_conditions("1, 1, n", &["c"], vec![], vec![conditional("c", &["y"], relu(), (vec![other], &["b"]))], &["y"]);
+        let model = with_conditions(
+            "1, 1, n",
+            &["c"],
+            vec![],
+            vec![conditional("c", &["y"], relu(), (vec![other], &["b"]))],
+            &["y"],
+        );
         let error = import(&model).unwrap_err();
         assert!(error.contains(wanted), "{error}");
     }
