@@ -135,7 +135,12 @@ impl Analyzer {
             return direct;
         }
         let simple = session.simplify(e);
-        direct.intersect(session.bounds(&simple))
+        let both = direct.intersect(session.bounds(&simple));
+        if !session.exact(e) {
+            return both;
+        }
+        let sum = session.sum(e, canonical::Mode::Prove);
+        both.intersect(session.sum_bounds(&sum))
     }
 
     /// A residue class that holds every value of an integer expression.

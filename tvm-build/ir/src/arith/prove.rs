@@ -95,6 +95,9 @@ impl Session<'_> {
             return false;
         }
         self.fuel -= 1;
+        let cost = u32::try_from(s.terms.len()).unwrap_or(u32::MAX);
+        let Some(work) = self.work.get().checked_sub(cost) else { return false };
+        self.work.set(work);
         for known in assumed {
             if s.clone().sub(known).is_some_and(|rest| self.sum_bounds(&rest).min >= 0) {
                 return true;

@@ -6,7 +6,9 @@ use super::facts::Facts;
 use super::modular::Modular;
 use super::sum::Sum;
 use crate::prim::{BinOp, PrimExpr, PrimKind};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Results by node. The nodes are kept, so that no other node gets a stored address.
 pub(super) struct Memo<T>(BTreeMap<usize, (PrimExpr, T)>);
@@ -50,7 +52,12 @@ pub(super) struct Session<'a> {
     pub(super) scope: Vec<Sum>,
     /// Steps left to the proof under way.
     pub(super) fuel: u32,
+    /// Steps left to all proofs of the query together, also those within others and under more facts.
+    pub(super) work: Rc<Cell<u32>>,
 }
+
+/// Steps of the proofs of a query, each counted as many times as its sum has terms.
+const WORK: u32 = 20_000;
 
 impl<'a> Session<'a> {
     pub(super) fn new(facts: &'a Facts) -> Session<'a> {
@@ -68,12 +75,14 @@ impl<'a> Session<'a> {
             nesting: 0,
             scope: Vec::new(),
             fuel: 0,
+            work: Rc::new(Cell::new(WORK)),
         }
     }
 
     /// A query over more facts, within this one.
     pub(super) fn inner<'b>(&self, facts: &'b Facts) -> Session<'b> {
-        Session { proof_depth: self.proof_depth, fuel: self.fuel, nesting: self.nesting + 1, ..Session::new(facts) }
+        let (proof_depth, fuel, work) = (self.proof_depth, self.fuel, Rc::clone(&self.work));
+        Session { proof_depth, fuel, work, nesting: self.nesting + 1, ..Session::new(facts) }
     }
 
     pub(super) fn sum_memo(&mut self, mode: Mode) -> &mut Memo<Sum> {

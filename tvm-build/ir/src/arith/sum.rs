@@ -1,6 +1,7 @@
 //! Canonical sums: `base + Σ scale * (index % upper // lower)`, the form in which integer expressions are compared.
 
 use super::bounds::IntBound;
+use super::canonical::Mode;
 use super::modular::{Modular, gcd};
 use super::session::Session;
 use crate::dtype::DType;
@@ -282,7 +283,33 @@ impl Session<'_> {
         for t in &s.terms {
             out = out.plus(self.term_bounds(t));
         }
+        if s.terms.len() > 1 {
+            for i in 0..s.terms.len() {
+                if let Some(b) = self.remainder_bounds(s, i) {
+                    return IntBound { min: out.min.max(b.min), max: out.max.min(b.max) };
+                }
+            }
+        }
         out
+    }
+
+    /// Bounds of a sum in which term `i` is `k * c * floordiv(x, c)` and others hold `-k * x`: together they are
+    /// `-k * floormod(x, c)`.
+    fn remainder_bounds(&mut self, s: &Sum, i: usize) -> Option<IntBound> {
+        let t = s.terms.get(i)?;
+        let c = t.lower;
+        if c < 2 || t.upper.is_some() || t.scale % c != 0 || !self.exact(&t.index) {
+            return None;
+        }
+        let (k, index) = (t.scale / c, t.index.clone());
+        let mut rest = s.clone();
+        rest.terms.remove(i);
+        let rest = rest.add(&self.sum(&index, Mode::Prove).scale(k)?)?;
+        if rest.terms.len() + 1 >= s.terms.len() {
+            return None;
+        }
+        let remainder = IntBound { min: 0, max: c - 1 }.scale(k.checked_neg()?);
+        Some(self.sum_bounds(&rest).plus(remainder))
     }
 
     /// The residues of a sum, from those of its terms.

@@ -20,6 +20,17 @@ fn check(an: &Analyzer, e: PrimExpr, expected: &str) {
 }
 
 #[test]
+fn bounds_of_what_tiles_leave() {
+    let (d, n) = (v("d"), v("n"));
+    let mut an = Analyzer::new();
+    an.assume_nonnegative(&d);
+    an.bind_range(&n, to(4));
+    let rest = d.expr() * 39 - (d.expr() * 3).floordiv(32) * 416;
+    assert_eq!(an.bounds(&rest), IntBound::new(0, 403));
+    assert_eq!(an.bounds(&(rest * -1 + &n)), IntBound::new(-403, 3));
+}
+
+#[test]
 fn split_and_fused_loops() {
     let (i, j, n) = (v("i"), v("j"), v("n"));
     let mut an = Analyzer::new();

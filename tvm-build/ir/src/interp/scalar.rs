@@ -4,6 +4,7 @@ use super::erf::erf;
 use crate::dtype::DType;
 use crate::float;
 use crate::prim::{Intrinsic, wrap_int};
+use std::f64::consts::LN_2;
 
 /// The lesser; NaN wins.
 pub(crate) fn min_f64(a: f64, b: f64) -> f64 {
@@ -44,15 +45,26 @@ pub(crate) fn float_to_int(v: f64, to: DType) -> i64 {
     (v as i64).clamp(min, max)
 }
 
+/// Half the range of exponents from here: `x * x ± 1` is `x * x`, and twice the greatest number is none.
+const LARGE: f64 = 1e150;
+
+fn acosh(x: f64) -> f64 {
+    if x > LARGE { x.ln() + LN_2 } else { x.acosh() }
+}
+
+fn asinh(x: f64) -> f64 {
+    if x.abs() > LARGE { (x.abs().ln() + LN_2).copysign(x) } else { x.asinh() }
+}
+
 /// The function of one float argument, in double precision; `None` when the intrinsic is none.
 pub(crate) fn float_unary(f: Intrinsic) -> Option<fn(f64) -> f64> {
     use Intrinsic as I;
     Some(match f {
         I::Abs => f64::abs,
         I::Acos => f64::acos,
-        I::Acosh => f64::acosh,
+        I::Acosh => acosh,
         I::Asin => f64::asin,
-        I::Asinh => f64::asinh,
+        I::Asinh => asinh,
         I::Atan => f64::atan,
         I::Atanh => f64::atanh,
         I::Ceil => f64::ceil,
@@ -193,6 +205,16 @@ mod tests {
             assert!(min_f32(a as f32, b as f32).is_nan() && max_f32(a as f32, b as f32).is_nan());
         }
         assert_eq!((min_f64(2.0, 1.0), max_f64(2.0, 1.0)), (1.0, 2.0));
+    }
+
+    #[test]
+    fn inverse_hyperbolic_functions_of_the_greatest_numbers() {
+        for (f, sign) in [(Intrinsic::Acosh, 1.0), (Intrinsic::Asinh, 1.0), (Intrinsic::Asinh, -1.0)] {
+            let f = float_unary(f).unwrap();
+            assert!((f(sign * f64::MAX) - sign * 710.475_860_073_943_9).abs() < 1e-9);
+            assert_eq!(f(sign * f64::INFINITY), sign * f64::INFINITY);
+            assert!((f(sign * 1e150) - f(sign * 1.000_000_001e150)).abs() < 1e-8);
+        }
     }
 
     #[test]

@@ -49,7 +49,8 @@ pub(super) static OPS: &[OpDef] = &[
         "slice_ranges",
         "the first index, the step and the number of indices along each axis, each one vector, of a slice with the given \
          starts, ends and steps along the given axes (the first ones where none are given). Below zero, starts and ends \
-         count from the end, and both are clamped. A step of 0, axes out of range or given twice are an error at run time",
+         count from the end, and both are clamped: a start before the first element is the first, also where the step is \
+         negative. A step of 0, axes out of range or given twice are an error at run time",
         &[
             tensor("extents"),
             tensor("starts"),
@@ -289,11 +290,11 @@ fn lower_slice(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
                 PrimExpr::select(back.clone(), int(-1), int(0)),
                 PrimExpr::select(back.clone(), n.clone() - 1, n.clone()),
             );
-            let bound = |e: PrimExpr| {
+            let bound = |e: PrimExpr, low: PrimExpr| {
                 let e = PrimExpr::select(e.clone().lt(0), e.clone() + n.clone(), e);
-                e.max(low.clone()).min(high.clone())
+                e.max(low).min(high.clone())
             };
-            let (from, to) = (bound(element(starts, j)), bound(element(ends, j)));
+            let (from, to) = (bound(element(starts, j), int(0)), bound(element(ends, j), low));
             let span = PrimExpr::select(back.clone(), from.clone() - to.clone(), to - from.clone());
             let size = PrimExpr::select(back, int(0) - step.clone(), step.clone()).max(int(1));
             let count = (span + size.clone() - 1).floordiv(size).max(int(0));

@@ -21,6 +21,7 @@ mod dynamic;
 mod elementwise;
 mod extents;
 mod fail;
+mod gate;
 mod image;
 mod join;
 mod legalize;

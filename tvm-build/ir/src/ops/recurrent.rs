@@ -3,10 +3,11 @@
 //! What the input contributes to the gates of all steps is an argument, so that it can be one matrix product. Each
 //! batch entry is a loop of steps of its own; a step reads the state that the step before has left in the results.
 
+use super::gate::Activation;
 use super::row::{attr, op, optional, tensor};
 use crate::diag::Diag;
 use crate::dtype::DType;
-use crate::prim::{Buffer, Intrinsic, PrimExpr, Var};
+use crate::prim::{Buffer, PrimExpr, Var};
 use crate::relax::{
     ArgKind, AttrDef, AttrDefault, AttrKind, Dims, InferCx, Lower, LowerCx, OpDef, Pattern, StructInfo, TensorInfo,
 };
@@ -87,8 +88,6 @@ const GRU: Kind = Kind { gates: 3, activations: 2, states: 1, lengths: 4 };
 const LSTM: Kind = Kind { gates: 4, activations: 3, states: 2, lengths: 5 };
 const RNN: Kind = Kind { gates: 1, activations: 1, states: 1, lengths: 3 };
 
-const ACTIVATIONS: [&str; 6] = ["hard_sigmoid", "relu", "sigmoid", "softplus", "softsign", "tanh"];
-
 fn infer(cx: &InferCx<'_>, kind: &Kind) -> Result<StructInfo, Diag> {
     cx.expect_dtype(0, "floating point", DType::is_float)?;
     for i in 1..kind.lengths {
@@ -97,9 +96,11 @@ fn infer(cx: &InferCx<'_>, kind: &Kind) -> Result<StructInfo, Diag> {
         }
     }
     let names: Vec<&str> = cx.str("activations")?.split(',').collect();
-    if names.len() != kind.activations || names.iter().any(|n| !ACTIVATIONS.contains(n)) {
+    if names.len() != kind.activations || names.iter().any(|n| Activation::parse(n).is_none()) {
         let message = format!("attribute `activations` must name {} activations, it is {names:?}", kind.activations);
-        return Err(cx.fail(message).help(format!("they are {}", ACTIVATIONS.join(", "))));
+        return Err(cx
+            .fail(message)
+            .help(format!("they are {}, numbers behind them as affine:0.5:1", Activation::names())));
     }
     let gates = cx.tensor(0)?;
     cx.expect_rank(0, &gates, 3)?;
@@ -150,7 +151,7 @@ struct Layer<'a> {
     length: PrimExpr,
     hidden: PrimExpr,
     dtype: DType,
-    activations: Vec<String>,
+    activations: Vec<Activation>,
     clip: f64,
     reverse: bool,
 }
@@ -165,7 +166,8 @@ impl<'a> Layer<'a> {
             length: gates.shape[0].clone(),
             hidden: recurrence.shape[0].clone(),
             dtype: gates.dtype,
-            activations: cx.with_infer(|c| Ok(c.str("activations")?.split(',').map(str::to_owned).collect()))?,
+            activations: cx
+                .with_infer(|c| Ok(c.str("activations")?.split(',').filter_map(Activation::parse).collect()))?,
             clip: cx.call.attr("clip").as_float().unwrap_or(0.0),
             reverse: cx.call.attr("reverse").as_bool() == Some(true),
         })
@@ -178,19 +180,9 @@ impl<'a> Layer<'a> {
     /// Activation `which` of a clipped value.
     fn activate(&self, which: usize, x: PrimExpr) -> PrimExpr {
         let x = if self.clip > 0.0 { x.min(self.number(self.clip)).max(self.number(-self.clip)) } else { x };
-        let (zero, one) = (self.number(0.0), self.number(1.0));
-        let call = |f, x: PrimExpr| PrimExpr::call(f, vec![x]);
-        match self.activations.get(which).map_or("", String::as_str) {
-            "relu" => x.max(zero),
-            "sigmoid" => call(Intrinsic::Sigmoid, x),
-            "hard_sigmoid" => (x * self.number(0.2) + self.number(0.5)).min(one).max(zero),
-            "softsign" => x.clone() / (call(Intrinsic::Abs, x) + one),
-            // log(1 + exp(-|x|)) + max(x, 0), which does not overflow.
-            "softplus" => {
-                let small = call(Intrinsic::Exp, zero.clone() - call(Intrinsic::Abs, x.clone()));
-                call(Intrinsic::Log1p, small) + x.max(zero)
-            }
-            _ => call(Intrinsic::Tanh, x),
+        match self.activations.get(which) {
+            Some(activation) => activation.of(x, self.dtype),
+            None => x,
         }
     }
 

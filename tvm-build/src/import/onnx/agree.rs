@@ -1,10 +1,16 @@
 //! Operands whose extents must agree, where that shows at run time only.
 
 use tvm_ir::prim::{PrimExpr, visit};
-use tvm_ir::relax::{Op, Pattern, StructInfo};
+use tvm_ir::relax::{Dims, Op, Pattern, StructInfo};
 
 use super::emit::{Emitter, Fail};
 use super::value::Value;
+
+/// Whether a call with this result asks for operands that agree: only the rank of the result is known, or the op takes
+/// extents for equal that do not show in its result.
+pub(super) fn asks(op: Op, info: &StructInfo) -> bool {
+    op.name() == "nn.batch_norm" || matches!(info, StructInfo::Tensor(t) if matches!(t.dims, Dims::Rank(_)))
+}
 
 /// An axis of an operand: its index among the operands, and the axis.
 type Place = (usize, usize);
@@ -50,12 +56,8 @@ impl Emitter {
         }
         let mut checked = Vec::with_capacity(operands.len());
         for ((value, dims), changed) in operands.iter().zip(shapes).zip(changed) {
-            let info = value.tensor_info().and_then(|t| t.dtype);
-            checked.push(match (dims, info) {
-                (Some(dims), Some(dtype)) if changed => {
-                    let leaf = self.bind(value)?;
-                    self.function.bindings().match_cast(leaf, StructInfo::tensor(dims, dtype)).into()
-                }
+            checked.push(match dims {
+                Some(dims) if changed => self.of_shape(value, dims)?,
                 _ => value.clone(),
             });
         }
@@ -64,6 +66,21 @@ impl Emitter {
         } else {
             checked
         }))
+    }
+
+    /// The tensor with these dimensions: those that it is not known to have are checked at run time.
+    pub(crate) fn of_shape(&mut self, value: &Value, dims: Vec<PrimExpr>) -> Result<Value, Fail> {
+        let Some(info) = value.tensor_info() else { return Ok(value.clone()) };
+        let analyzer = &self.function.bindings().analyzer;
+        let equal = |own: &[PrimExpr]| own.iter().zip(&dims).all(|(a, b)| analyzer.prove_equal(a, b));
+        match (info.dims.known(), info.dtype) {
+            (Some(own), _) if own.len() == dims.len() && equal(own) => Ok(value.clone()),
+            (_, Some(dtype)) => {
+                let leaf = self.bind(value)?;
+                Ok(self.function.bindings().match_cast(leaf, StructInfo::tensor(dims, dtype)).into())
+            }
+            _ => Ok(value.clone()),
+        }
     }
 }
 
@@ -110,6 +127,11 @@ fn classes(op: Op, shapes: &[Option<Vec<PrimExpr>>], axis: Option<i64>) -> Vec<C
             let mut classes = from_the_end(2);
             classes.extend(inner.map(|places| Class { places, broadcasts: false }));
             classes
+        }
+        "nn.batch_norm" => {
+            let Some(axis) = axis.and_then(|axis| usize::try_from(axis).ok()) else { return Vec::new() };
+            let places = all.map(|k| (k, if k == 0 { axis } else { 0 })).collect();
+            vec![Class { places, broadcasts: false }]
         }
         _ if op.def().pattern == Pattern::Broadcast => from_the_end(0),
         _ => Vec::new(),

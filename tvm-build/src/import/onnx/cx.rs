@@ -68,8 +68,16 @@ impl OpCx<'_> {
         self.call(op, args.iter().map(|&v| v.clone()).collect(), vec![])
     }
 
-    /// `R.reshape` to known dimensions.
+    /// `R.reshape` to known dimensions. An extent of 0 is one: nothing is left of the value then but its type.
     pub(crate) fn reshape(&mut self, value: &Value, dims: Vec<PrimExpr>) -> Result<Value, Fail> {
+        let info = value.tensor_info();
+        let empty = |i: usize| info.as_ref().and_then(|t| t.dims.known()?.get(i)?.as_int()) == Some(0);
+        if let Some(dtype) = info.as_ref().and_then(|t| t.dtype) {
+            // To R.reshape a 0 is what the value has at this place.
+            if dims.iter().enumerate().any(|(i, d)| d.is_int(0) && !empty(i)) {
+                return self.call("zeros", vec![Value::shape(dims)], vec![("dtype", AttrValue::DType(dtype))]);
+            }
+        }
         self.call("reshape", vec![value.clone(), Value::shape(dims)], vec![])
     }
 

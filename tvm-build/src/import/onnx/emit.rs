@@ -14,7 +14,7 @@ use tvm_ir::name::{Name, NameSupply};
 use tvm_ir::ops;
 use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::build::{BindingBuilder, FnBuilder};
-use tvm_ir::relax::{ArgKind, Call, Dims, Expr, GlobalVar, Leaf, StructInfo, Var};
+use tvm_ir::relax::{ArgKind, Call, Expr, GlobalVar, Leaf, StructInfo, Var};
 use tvm_ir::span::Span;
 use tvm_ir::structural::func_equal;
 
@@ -183,7 +183,7 @@ impl Emitter {
         let mut leaves: Vec<Leaf> = values.iter().map(|value| self.stand_in(value, &mut known)).collect();
         let mut call = ops::make_call(op, leaves.clone(), &attrs, self.span)?;
         let mut info = ops::infer(&call, &self.function.bindings().analyzer)?;
-        if matches!(&info, StructInfo::Tensor(t) if matches!(t.dims, Dims::Rank(_))) {
+        if super::agree::asks(op, &info) {
             if let Some(checked) = self.agree(op, &values, call.attr("axis").as_int())? {
                 values = checked;
                 known.clear();

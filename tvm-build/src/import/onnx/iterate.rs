@@ -223,6 +223,7 @@ impl<'a> Converter<'a> {
         let mut results = Vec::new();
         let cond = match (&given.cond, &outcome.cond) {
             (None, _) | (_, None) => None,
+            (Some(first), Some(_)) if truth_of(first) == Some(false) => None,
             (Some(_), Some(cond)) if truth_of(cond) == Some(true) && always(given.cond.as_ref()) => None,
             (Some(_), Some(cond)) => Some(self.emitter.scalar_of(cond)?),
         };

@@ -68,8 +68,9 @@ fn vectors(name: &str, args: &[&[i64]], attrs: &[(&str, AttrValue)]) -> Vec<Vec<
 /// The indices that Python's `range(n)[start:end:step]` has.
 fn python(n: i64, start: i64, end: i64, step: i64) -> Vec<i64> {
     let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
-    let bound = |v: i64| (if v < 0 { v.saturating_add(n) } else { v }).clamp(low, high.max(low));
-    let (mut at, end) = (bound(start), bound(end));
+    let bound = |v: i64, low: i64| (if v < 0 { v.saturating_add(n) } else { v }).max(low).min(high.max(-1));
+    // Where it is not as Python has it: a start before the first element is the first.
+    let (mut at, end) = (bound(start, 0), bound(end, low));
     let mut out = Vec::new();
     while if step > 0 { at < end } else { at > end } {
         out.push(at);

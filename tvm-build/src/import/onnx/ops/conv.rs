@@ -23,7 +23,7 @@ struct Operands {
 }
 
 fn operands(cx: &mut OpCx<'_>, data: Value, weight: Value) -> Result<Operands, Fail> {
-    let (dims, kernel) = (cx.dims(&data, "X")?, cx.dims(&weight, "W")?);
+    let (dims, mut kernel) = (cx.dims(&data, "X")?, cx.dims(&weight, "W")?);
     if !(3..=5).contains(&dims.len()) || kernel.len() != dims.len() {
         return Err(format!("convolutions are over 1 to 3 spatial axes: X has shape {dims:?}, W {kernel:?}").into());
     }
@@ -33,6 +33,10 @@ fn operands(cx: &mut OpCx<'_>, data: Value, weight: Value) -> Result<Operands, F
     if group < 1 {
         return Err(format!("attribute 'group' cannot be {group}").into());
     }
+    for (own, known) in kernel[2..].iter_mut().zip(&window.kernel) {
+        *own = PrimExpr::i64(*known);
+    }
+    let weight = cx.emitter.of_shape(&weight, kernel.clone())?;
     Ok(Operands { data, weight, dims, kernel, window, group })
 }
 
@@ -59,17 +63,24 @@ fn conv(cx: &mut OpCx<'_>) -> Outputs {
 
 /// The convolution that the attributes describe, without a bias.
 pub(super) fn convolve(cx: &mut OpCx<'_>, data: Value, weight: Value) -> Result<Value, Fail> {
-    let Operands { data, weight, dims, kernel, window, group } = operands(cx, data, weight)?;
+    let Operands { data, weight, mut dims, kernel, mut window, group } = operands(cx, data, weight)?;
     if let (Some(channels), Some(each)) = (dims[1].as_int(), kernel[1].as_int()) {
         if each.checked_mul(group) != Some(channels) {
             return Err(format!("X has {channels} channels, and W takes {each} of each of {group} group(s)").into());
         }
     }
+    if let (None, Some(all)) = (dims[1].as_int(), kernel[1].as_int().and_then(|each| each.checked_mul(group))) {
+        dims[1] = PrimExpr::i64(all);
+    }
+    let data = cx.emitter.of_shape(&data, dims.clone())?;
     let (op, data_layout, kernel_layout) = match dims.len() {
         3 => ("nn.conv1d", "NCW", "OIW"),
         4 => ("nn.conv2d", "NCHW", "OIHW"),
         _ => ("nn.conv3d", "NCDHW", "OIDHW"),
     };
+    let dtype = cx.dtype(&data, "X")?;
+    let zero = cx.scalar(0.0, dtype)?;
+    let data = window.padded(cx, data, zero)?;
     let padding = window.padding(&dims[2..])?;
     cx.call(
         op,
@@ -88,12 +99,16 @@ pub(super) fn convolve(cx: &mut OpCx<'_>, data: Value, weight: Value) -> Result<
 /// The padding is given, or follows from the output's shape, which is given or the input's times the strides.
 fn conv_transpose(cx: &mut OpCx<'_>) -> Outputs {
     let (data, weight, bias) = (cx.input(0, "X")?, cx.input(1, "W")?, cx.optional(2));
-    let Operands { data, weight, dims, kernel, window, group } = operands(cx, data, weight)?;
+    let Operands { data, weight, mut dims, kernel, window, group } = operands(cx, data, weight)?;
     if let (Some(channels), Some(taken)) = (dims[1].as_int(), kernel[0].as_int()) {
         if channels != taken {
             return Err(format!("X has {channels} channels, and W takes {taken}").into());
         }
     }
+    if dims[1].as_int().is_none() {
+        dims[1] = kernel[0].clone();
+    }
+    let data = cx.emitter.of_shape(&data, dims.clone())?;
     let spatial = dims.len() - 2;
     let output_padding = cx.node.ints("output_padding")?.map_or_else(|| vec![0; spatial], <[i64]>::to_vec);
     if output_padding.len() != spatial || output_padding.iter().any(|p| !(0..=i64::from(i32::MAX)).contains(p)) {

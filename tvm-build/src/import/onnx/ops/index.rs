@@ -75,8 +75,12 @@ fn gather_elements(cx: &mut OpCx<'_>) -> Outputs {
 /// The last axis of the indices holds coordinates, each with its own extent; they are checked when the model runs.
 fn coordinates(cx: &mut OpCx<'_>, indices: Value, extents: &[PrimExpr]) -> Result<Value, Fail> {
     let dims = cx.dims(&indices, "the indices")?;
-    let depth = dims.last().and_then(PrimExpr::as_int).and_then(|n| usize::try_from(n).ok());
-    let extents = depth.and_then(|n| extents.get(..n)).ok_or("the indices have more coordinates than the data axes")?;
+    let last = dims.last().ok_or("the indices have no axis of coordinates")?;
+    let depth = last.as_int().ok_or_else(|| {
+        Fail::limit(format!("the number of coordinates, the last extent of the indices {dims:?}, must be fixed"))
+    })?;
+    let extents = usize::try_from(depth).ok().and_then(|n| extents.get(..n));
+    let extents = extents.ok_or("the indices have more coordinates than the data axes")?;
     let fixed: Option<Vec<i64>> = extents.iter().map(PrimExpr::as_int).collect();
     if let (Some(values), Some(fixed)) = (indices.as_const().and_then(ints_of), fixed) {
         let inside = |(v, n): (&i64, &i64)| (0..*n).contains(v);

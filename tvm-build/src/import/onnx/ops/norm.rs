@@ -49,13 +49,19 @@ fn hardmax(cx: &mut OpCx<'_>) -> Outputs {
 fn hardmax_along(cx: &mut OpCx<'_>, x: &Value, axis: i64) -> Result<Value, Fail> {
     let dims = cx.dims(x, "input")?;
     let axis = cx.axis(axis, dims.len())?;
-    let depth =
-        dims[axis].as_int().ok_or_else(|| format!("the extent {:?} of axis {axis} must be fixed", dims[axis]))?;
+    let extent = dims[axis].clone();
+    if dims.iter().any(|d| d.is_int(0)) {
+        return Ok(x.clone());
+    }
     let dtype = cx.dtype(x, "input")?;
-    let axis = AttrValue::Int(i64::try_from(axis).unwrap_or(i64::MAX));
-    let index = cx.call("argmax", vec![x.clone()], vec![("axis", axis.clone())])?;
-    let value = |v: f64| Value::Leaf(Leaf::Prim(PrimExpr::number(dtype, v)));
-    cx.call("one_hot", vec![index, value(1.0), value(0.0)], vec![("depth", AttrValue::Int(depth)), ("axis", axis)])
+    let attrs = vec![("axis", i64::try_from(axis).unwrap_or(i64::MAX).into()), ("keepdims", true.into())];
+    let index = cx.call("argmax", vec![x.clone()], attrs)?;
+    let places = cx.call("arange", vec![Leaf::Prim(extent.clone()).into()], vec![])?;
+    let mut column = vec![PrimExpr::i64(1); dims.len() - axis];
+    column[0] = extent;
+    let places = cx.reshape(&places, column)?;
+    let greatest = cx.apply("equal", &[&index, &places])?;
+    cx.astype(&greatest, dtype)
 }
 
 /// Before version 13 the axes from `axis` on are one, along which `f` works.
@@ -196,6 +202,21 @@ fn instance_norm(cx: &mut OpCx<'_>) -> Outputs {
     Ok(vec![affine(cx, out, &scale, &bias, rank)?])
 }
 
+/// A parameter in the shape of what it is for. Its extents but those of 1 are those there, which is checked at run time.
+fn broadcast(cx: &mut OpCx<'_>, value: &Value, to: &[PrimExpr]) -> Result<Value, Fail> {
+    let mut dims = cx.dims(value, "a parameter")?;
+    for (own, wanted) in dims.iter_mut().rev().zip(to.iter().rev()) {
+        if own.as_int().is_none() {
+            *own = wanted.clone();
+        }
+    }
+    let value = cx.emitter.of_shape(value, dims.clone())?;
+    if dims == to {
+        return Ok(value);
+    }
+    cx.call("broadcast_to", vec![value, Value::shape(to.to_vec())], vec![])
+}
+
 /// The axes from `axis` on are normalized together.
 fn layer_norm(cx: &mut OpCx<'_>) -> Outputs {
     let (x, scale, bias) = (cx.input(0, "X")?, cx.input(1, "Scale")?, cx.optional(2));
@@ -208,11 +229,7 @@ fn layer_norm(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.astype(&x, compute)?;
     let parameter = |cx: &mut OpCx<'_>, value: Value| -> Result<Value, Fail> {
         let value = cx.astype(&value, compute)?;
-        let inner = dims[axis..].to_vec();
-        if cx.dims(&value, "a parameter")? == inner {
-            return Ok(value);
-        }
-        cx.call("broadcast_to", vec![value, Value::shape(inner)], vec![])
+        broadcast(cx, &value, &dims[axis..])
     };
     let gamma = parameter(cx, scale)?;
     let zero = cx.scalar(0.0, compute)?;
@@ -225,29 +242,46 @@ fn layer_norm(cx: &mut OpCx<'_>) -> Outputs {
         let [_, mean, deviation] = standardized(cx, &x, &axes, epsilon)?;
         let one = cx.scalar(1.0, compute)?;
         let inverse = cx.apply("divide", &[&one, &deviation])?;
-        outputs.extend([mean, inverse]);
+        // Of the stashed type, whatever they were computed in.
+        outputs.extend([cx.astype(&mean, DType::F32)?, cx.astype(&inverse, DType::F32)?]);
     }
     Ok(outputs)
 }
 
-/// The data with its channels in groups, and the rank of that.
-fn grouped(cx: &mut OpCx<'_>, x: &Value) -> Result<(Vec<PrimExpr>, i64, i64), Fail> {
+/// What a normalization of groups works on.
+struct Grouped {
+    x: Value,
+    scale: Value,
+    bias: Value,
+    channels: i64,
+    groups: i64,
+}
+
+/// The inputs of a normalization of groups. The number of channels is what the data says, or the scale or the bias if
+/// these have a number for each channel: that the data has as many is checked at run time then.
+fn grouped(cx: &mut OpCx<'_>, by_channel: bool) -> Result<Grouped, Fail> {
+    let (x, scale, bias) = (cx.input(0, "X")?, cx.input(1, "scale")?, cx.input(2, "bias")?);
     let groups = cx.node.int("num_groups")?.filter(|&g| g > 0).ok_or("attribute 'num_groups' must be positive")?;
-    let dims = cx.dims(x, "X")?;
+    let mut dims = cx.dims(&x, "X")?;
     if dims.len() < 2 {
         return Err(format!("the input must have channels, and its shape is {dims:?}").into());
     }
-    let channels = dims[1].as_int().ok_or("the number of channels must be fixed")?;
+    let mut channels = dims[1].as_int();
+    for parameter in [&scale, &bias].into_iter().filter(|_| by_channel) {
+        channels = channels.or(cx.dims(parameter, "a parameter")?.first().and_then(PrimExpr::as_int));
+    }
+    let channels = channels.ok_or_else(|| Fail::limit("the number of channels must be fixed"))?;
     if channels % groups != 0 {
         return Err(format!("{channels} channels do not fall into {groups} groups").into());
     }
-    Ok((dims, channels, groups))
+    dims[1] = PrimExpr::i64(channels);
+    let x = cx.emitter.of_shape(&x, dims)?;
+    Ok(Grouped { x, scale, bias, channels, groups })
 }
 
 /// Before version 21 scale and bias are by group.
 fn group_norm_18(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, scale, bias) = (cx.input(0, "X")?, cx.input(1, "scale")?, cx.input(2, "bias")?);
-    let (_, channels, groups) = grouped(cx, &x)?;
+    let Grouped { x, scale, bias, channels, groups } = grouped(cx, false)?;
     let each = |cx: &mut OpCx<'_>, value: &Value| -> Result<Value, Fail> {
         let dim = PrimExpr::i64;
         let column = cx.reshape(value, vec![dim(groups), dim(1)])?;
@@ -256,21 +290,24 @@ fn group_norm_18(cx: &mut OpCx<'_>) -> Outputs {
         cx.reshape(&spread, vec![dim(channels)])
     };
     let (scale, bias) = (each(cx, &scale)?, each(cx, &bias)?);
-    normalize_groups(cx, x, scale, bias)
+    normalize_groups(cx, Grouped { x, scale, bias, channels, groups })
 }
 
 fn group_norm(cx: &mut OpCx<'_>) -> Outputs {
-    let (x, scale, bias) = (cx.input(0, "X")?, cx.input(1, "scale")?, cx.input(2, "bias")?);
-    normalize_groups(cx, x, scale, bias)
+    let Grouped { x, scale, bias, channels, groups } = grouped(cx, true)?;
+    let each = |cx: &mut OpCx<'_>, value: &Value| cx.emitter.of_shape(value, vec![PrimExpr::i64(channels)]);
+    let (scale, bias) = (each(cx, &scale)?, each(cx, &bias)?);
+    normalize_groups(cx, Grouped { x, scale, bias, channels, groups })
 }
 
-fn normalize_groups(cx: &mut OpCx<'_>, x: Value, scale: Value, bias: Value) -> Outputs {
-    let (dims, _, groups) = grouped(cx, &x)?;
+fn normalize_groups(cx: &mut OpCx<'_>, of: Grouped) -> Outputs {
+    let Grouped { x, scale, bias, groups, .. } = of;
+    let rank = cx.rank(&x, "X")?;
     let epsilon = epsilon(cx)?;
     let data_type = cx.dtype(&x, "X")?;
     let compute = compute_type(cx, data_type)?;
     let (x, scale, bias) = (cx.astype(&x, compute)?, cx.astype(&scale, compute)?, cx.astype(&bias, compute)?);
-    let axes: Vec<usize> = (2..dims.len()).collect();
+    let axes: Vec<usize> = (2..rank).collect();
     let attrs = vec![
         ("num_groups", AttrValue::Int(groups)),
         ("channel_axis", AttrValue::Int(1)),
@@ -289,10 +326,8 @@ fn rms_norm(cx: &mut OpCx<'_>) -> Outputs {
     let axis = cx.axis(axis, dims.len())?;
     let data_type = cx.dtype(&x, "X")?;
     let compute = compute_type(cx, data_type)?;
-    let (x, mut scale) = (cx.astype(&x, compute)?, cx.astype(&scale, compute)?);
-    if cx.dims(&scale, "scale")? != dims[axis..] {
-        scale = cx.call("broadcast_to", vec![scale, Value::shape(dims[axis..].to_vec())], vec![])?;
-    }
+    let (x, scale) = (cx.astype(&x, compute)?, cx.astype(&scale, compute)?);
+    let scale = broadcast(cx, &scale, &dims[axis..])?;
     let axes: Vec<usize> = (axis..dims.len()).collect();
     let attrs = vec![("axes", axes_attr(&axes)), ("epsilon", epsilon.into())];
     let out = cx.call("nn.rms_norm", vec![x, scale], attrs)?;

@@ -30,8 +30,17 @@ fn pool(cx: &mut OpCx<'_>, x: Value, name: &str, count_include_pad: bool) -> Res
         (5, _) => ("nn.avg_pool3d", "NCDHW"),
         _ => return Err(format!("pools are over 1 to 3 spatial axes, and X has shape {dims:?}").into()),
     };
-    let window = Window::read(cx, dims.len() - 2, None)?;
+    let mut window = Window::read(cx, dims.len() - 2, None)?;
     let ceil_mode = cx.node.flag_or("ceil_mode", false)?;
+    let dtype = cx.dtype(&x, "X")?;
+    let (mut x, mut dims) = (x, dims);
+    // A mean over what is within the input alone does not know padding that is made before.
+    if name == "max" || count_include_pad {
+        let lowest = dtype.min_int().map_or(f64::NEG_INFINITY, |n| n as f64);
+        let value = cx.scalar(if name == "max" { lowest } else { 0.0 }, dtype)?;
+        x = window.padded(cx, x, value)?;
+        dims = cx.dims(&x, "X")?;
+    }
     let padding = window.padding(&dims[2..])?;
     let round_up = if ceil_mode { Some(window.round_up(&padding, &dims[2..])?) } else { None };
     // Windows that reach beyond the padding are of no account to a maximum.
@@ -98,7 +107,18 @@ fn max_pool_with_indices(cx: &mut OpCx<'_>, x: Value, column_major: bool) -> Out
 fn average_pool(cx: &mut OpCx<'_>) -> Outputs {
     let x = cx.input(0, "X")?;
     let count_include_pad = cx.node.flag_or("count_include_pad", false)?;
-    Ok(vec![pool(cx, x, "avg", count_include_pad)?.0])
+    let dims = cx.dims(&x, "X")?;
+    let varies = dims.len() > 2 && Window::read(cx, dims.len() - 2, None)?.varies(&dims[2..]);
+    if count_include_pad || !varies {
+        return Ok(vec![pool(cx, x, "avg", count_include_pad)?.0]);
+    }
+    // What windows hold of the input, by what they hold of ones in its place.
+    let dtype = cx.dtype(&x, "X")?;
+    let mut spatial = dims;
+    (spatial[0], spatial[1]) = (PrimExpr::i64(1), PrimExpr::i64(1));
+    let ones = cx.call("ones", vec![Value::shape(spatial)], vec![("dtype", AttrValue::DType(dtype))])?;
+    let (sum, counts) = (pool(cx, x, "avg", true)?.0, pool(cx, ones, "avg", true)?.0);
+    Ok(vec![cx.apply("divide", &[&sum, &counts])?])
 }
 
 /// The exponent `p` and `1 / p` as constants.

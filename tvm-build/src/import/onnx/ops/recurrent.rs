@@ -87,28 +87,51 @@ fn of_direction(cx: &mut OpCx<'_>, x: &Value, d: i64) -> Result<Value, Fail> {
     cx.call("squeeze", vec![part], vec![("axis", vec![0].into())])
 }
 
-/// The activations of each direction, as the op names them.
+/// Activations: ONNX's name, the op's, how many of alpha and beta it takes.
+const ACTIVATIONS: &[(&str, &str, usize)] = &[
+    ("affine", "affine", 2),
+    ("elu", "elu", 1),
+    ("hardsigmoid", "hard_sigmoid", 2),
+    ("leakyrelu", "leaky_relu", 1),
+    ("relu", "relu", 0),
+    ("scaledtanh", "scaled_tanh", 2),
+    ("sigmoid", "sigmoid", 0),
+    ("softplus", "softplus", 0),
+    ("softsign", "softsign", 0),
+    ("tanh", "tanh", 0),
+    ("thresholdedrelu", "thresholded_relu", 1),
+];
+
+/// The activations of each direction, as the op names them. Those that take numbers take the next of each list; where a
+/// list has ended they are the activation's own.
 fn activations(cx: &OpCx<'_>, kind: &Kind, directions: usize) -> Result<Vec<String>, Fail> {
     let given = cx.node.strings("activations")?;
     let (alpha, beta) = (cx.node.floats("activation_alpha")?, cx.node.floats("activation_beta")?);
+    let (mut alpha, mut beta) = (alpha.unwrap_or(&[]).iter(), beta.unwrap_or(&[]).iter());
     let names = given.unwrap_or_else(|| kind.activations.repeat(directions));
     if names.len() != kind.activations.len() * directions {
         return Err(format!("attribute 'activations' must name {}", kind.activations.len() * directions).into());
     }
     let mut out = Vec::new();
     for name in names {
-        out.push(match name.to_ascii_lowercase().as_str() {
-            "sigmoid" => "sigmoid",
-            "tanh" => "tanh",
-            "relu" => "relu",
-            "softsign" => "softsign",
-            "softplus" => "softplus",
-            "hardsigmoid" if alpha.is_none() && beta.is_none() => "hard_sigmoid",
-            "hardsigmoid" => {
-                return Err(Fail::limit("'activation_alpha' and 'activation_beta' of HardSigmoid are not supported"));
+        let lower = name.to_ascii_lowercase();
+        let Some((_, own, count)) = ACTIVATIONS.iter().find(|row| row.0 == lower) else {
+            return Err(format!("attribute 'activations': there is no {name}").into());
+        };
+        let mut text = (*own).to_owned();
+        let alpha = if *count > 0 { alpha.next() } else { None };
+        let beta = if *count > 1 { beta.next() } else { None };
+        match (alpha, beta) {
+            (None, Some(_)) => return Err(format!("'activation_alpha' has no number for {name}").into()),
+            (None, None) if lower == "affine" || lower == "scaledtanh" => {
+                return Err(format!("'activation_alpha' and 'activation_beta' have no numbers for {name}").into());
             }
-            _ => return Err(Fail::limit(format!("attribute 'activations': {name} is not supported"))),
-        });
+            _ => {}
+        }
+        for number in alpha.into_iter().chain(beta) {
+            text.push_str(&format!(":{number}"));
+        }
+        out.push(text);
     }
     Ok(out.chunks(kind.activations.len()).map(|c| c.join(",")).collect())
 }
@@ -127,11 +150,12 @@ fn layer(cx: &mut OpCx<'_>, kind: &Kind) -> Outputs {
     let inputs = inputs(cx, kind, compute, batch_first)?;
     let activations = activations(cx, kind, directions.len())?;
     let clip = f64::from(cx.node.float_or("clip", 0.0)?);
+    let given_hidden = cx.node.int("hidden_size")?;
     let hidden = match cx.dims(&inputs.recurrence, "R")?.last().and_then(PrimExpr::as_int) {
         Some(hidden) if hidden > 0 => hidden,
         _ => return Err("the number of hidden elements must be fixed".into()),
     };
-    if cx.node.int("hidden_size")?.is_some_and(|given| given != hidden) {
+    if given_hidden.is_some_and(|given| given != hidden) {
         return Err(format!("attribute 'hidden_size' is not the {hidden} of R").into());
     }
     let mut attrs = vec![("clip", AttrValue::Float(clip))];

@@ -56,10 +56,10 @@ fn kernel(cx: &OpCx<'_>) -> Result<Kernel, Fail> {
     }
 }
 
-/// Before version 11 output places are divided by the scale, and the element before is the nearest.
+/// Before version 11 output places are divided by the scale, and the nearest element is that before or behind.
 fn old_sampling(cx: &OpCx<'_>) -> Result<Sampling, Fail> {
     let kernel = match kernel(cx)? {
-        Kernel::Nearest(_) => Kernel::Nearest(Nearest::Floor),
+        Kernel::Nearest(_) => Kernel::Nearest(Nearest::Simple),
         Kernel::Cubic(_) => return Err("attribute 'mode' of 'cubic' came with version 11".into()),
         Kernel::Linear => Kernel::Linear,
     };
@@ -254,7 +254,7 @@ fn along_axis(
         format!("axis {axis} has the extent {extent:?}; only fixed extents, and nearest elements by whole scales, can be resized")
     })?;
     let (scale, output) = match factor {
-        Factor::Scale(scale) => (*scale, PrimExpr::i64((input as f64 * scale).floor() as i64)),
+        Factor::Scale(scale) => (*scale, PrimExpr::i64((input as f32 * *scale as f32).floor() as i64)),
         Factor::Kept(scale, size) => (*scale, PrimExpr::i64(*size)),
         Factor::Size(size) => (size.as_int().unwrap_or(0) as f64 / (input as f64).max(1.0), size.clone()),
     };
@@ -300,7 +300,7 @@ fn along_axis(
 fn repeats(sampling: &Sampling, factor: &Factor, extent: &PrimExpr) -> Option<i64> {
     let nearer = matches!(sampling.kernel, Kernel::Nearest(Nearest::PreferFloor | Nearest::PreferCeil));
     let plain = match sampling.coordinates {
-        Coordinates::Asymmetric => sampling.kernel == Kernel::Nearest(Nearest::Floor),
+        Coordinates::Asymmetric => matches!(sampling.kernel, Kernel::Nearest(Nearest::Floor | Nearest::Simple)),
         Coordinates::HalfPixel | Coordinates::HalfPixelSymmetric => nearer,
         _ => false,
     };

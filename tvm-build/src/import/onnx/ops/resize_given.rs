@@ -42,7 +42,7 @@ pub(super) struct Request {
 struct Axis {
     /// Its place.
     at: usize,
-    /// The scale, a number of `float64`.
+    /// The scale, a number.
     scale: Value,
     input: PrimExpr,
     output: PrimExpr,
@@ -50,14 +50,16 @@ struct Axis {
     region: Option<(Value, Value)>,
 }
 
-/// Arithmetic of `float64`.
+/// Arithmetic of a type of floats.
 struct Calc<'a, 'b> {
     cx: &'a mut OpCx<'b>,
+    /// `float32`, as scales are, where elements are chosen: one that a place lies on but for rounding is that.
+    float: DType,
 }
 
 impl Calc<'_, '_> {
     fn number(&self, value: f64) -> Result<Value, Fail> {
-        self.cx.scalar(value, DType::F64)
+        self.cx.scalar(value, self.float)
     }
 
     fn op(&mut self, op: &str, a: &Value, b: &Value) -> Result<Value, Fail> {
@@ -78,14 +80,14 @@ impl Calc<'_, '_> {
 
     /// An extent as a number.
     fn extent(&mut self, extent: &PrimExpr) -> Result<Value, Fail> {
-        self.cast(Value::int(extent.clone()), DType::F64)
+        self.cast(Value::int(extent.clone()), self.float)
     }
 
     /// The numbers from 0 to an extent.
     fn count(&mut self, extent: &PrimExpr) -> Result<Value, Fail> {
         let end = Leaf::Prim(extent.clone()).into();
         let count = self.cx.call("arange", vec![end], vec![("dtype", AttrValue::DType(DType::I64))])?;
-        self.cast(count, DType::F64)
+        self.cast(count, self.float)
     }
 
     fn element(&mut self, list: &Value, at: usize) -> Result<Value, Fail> {
@@ -114,7 +116,8 @@ pub(super) fn resized(cx: &mut OpCx<'_>, x: Value, request: &Request) -> Outputs
     let nearest = matches!(request.sampling.kernel, Kernel::Nearest(_));
     // Sums are in single precision at least.
     let wide = if nearest || dtype == DType::F32 || dtype == DType::F64 { dtype } else { DType::F32 };
-    let mut calc = Calc { cx };
+    let float = if nearest { DType::F32 } else { DType::F64 };
+    let mut calc = Calc { cx, float };
     let axes = calc.axes(request, &dims)?;
     let mut out = calc.cast(x, wide)?;
     let mut masks = Vec::new();
@@ -142,15 +145,17 @@ impl Calc<'_, '_> {
         let count = request.axes.len();
         let inputs: Vec<PrimExpr> = request.axes.iter().map(|&a| dims[a].clone()).collect();
         let extents = Value::ints(inputs.clone());
-        let wide = self.cast(extents.clone(), DType::F64)?;
+        let wide = self.cast(extents.clone(), self.float)?;
         let (scales, sizes, known) = match &request.target {
             Target::Scales(scales) => {
                 if self.cx.length(scales, "the scales")? != count {
                     return Err(format!("scales are given for {count} axes, and as many must be there").into());
                 }
                 let fixed = scales.as_const().and_then(numbers_of);
-                let scales = self.cast(scales.clone(), DType::F64)?;
-                let product = self.op("multiply", &scales, &wide)?;
+                let scales = self.cast(scales.clone(), self.float)?;
+                // Extents are products in single precision.
+                let (a, b) = (self.cast(scales.clone(), DType::F32)?, self.cast(extents.clone(), DType::F32)?);
+                let product = self.op("multiply", &a, &b)?;
                 let product = self.cx.apply("floor", &[&product])?;
                 let known = inputs.iter().enumerate().map(|(i, n)| {
                     let whole = fixed.as_ref().map(|s| s[i]).filter(|s| s.fract() == 0.0 && (0.0..4096.0).contains(s));
@@ -163,7 +168,7 @@ impl Calc<'_, '_> {
                     return Err(format!("sizes are given for {count} axes, and as many must be there").into());
                 }
                 let sizes = self.cast(sizes.clone(), DType::I64)?;
-                let numbers = self.cast(sizes.clone(), DType::F64)?;
+                let numbers = self.cast(sizes.clone(), self.float)?;
                 let ratios = self.ratio(&numbers, &wide)?;
                 match kept {
                     None => {
@@ -198,7 +203,7 @@ impl Calc<'_, '_> {
             let region = match &request.region {
                 None => None,
                 Some(region) => {
-                    let region = self.cast(region.clone(), DType::F64)?;
+                    let region = self.cast(region.clone(), self.float)?;
                     Some((self.element(&region, i)?, self.element(&region, i + count)?))
                 }
             };
@@ -304,6 +309,11 @@ impl Calc<'_, '_> {
                 }
                 Nearest::Floor => self.cx.apply("floor", &[place])?,
                 Nearest::Ceil => self.cx.apply("ceil", &[place])?,
+                Nearest::Simple => {
+                    let smaller = self.with("less", &axis.scale, 1.0)?;
+                    let (before, behind) = (self.cx.apply("floor", &[place])?, self.cx.apply("ceil", &[place])?);
+                    self.choose(&smaller, &behind, &before)?
+                }
             };
             let index = self.clamped(&index, axis)?;
             return self.cx.call("take", vec![x, index], vec![("axis", at.into())]);
@@ -325,7 +335,7 @@ impl Calc<'_, '_> {
         }
         let clamped = self.clamped(&index, axis)?;
         if sampling.exclude_outside {
-            let within = self.cast(clamped.clone(), DType::F64)?;
+            let within = self.cast(clamped.clone(), self.float)?;
             let within = self.op("equal", &within, &index)?;
             let zero = self.number(0.0)?;
             weights = self.choose(&within, &weights, &zero)?;

@@ -22,6 +22,8 @@ pub(super) enum Nearest {
     Floor,
     /// The one behind.
     Ceil,
+    /// Before version 11: the one behind where the output is smaller, else the one before.
+    Simple,
 }
 
 impl Nearest {
@@ -64,28 +66,43 @@ impl Coordinates {
         })
     }
 
-    /// The place in an input of `input` elements of place `y` of `output`.
-    fn place(self, y: f64, (input, output): (i64, i64), scale: f64, (start, end): (f64, f64)) -> f64 {
-        let width = scale * input as f64;
+    /// The place in an input of `input` elements of place `y` of `output`, each step rounded by `r`.
+    fn place(
+        self,
+        y: f64,
+        (input, output): (i64, i64),
+        scale: f64,
+        (start, end): (f64, f64),
+        r: fn(f64) -> f64,
+    ) -> f64 {
+        let width = r(scale * input as f64);
         let last = input as f64 - 1.0;
+        let half_pixel = || r(r(y + 0.5) / scale);
         match self {
             Coordinates::AlignCorners if width == 1.0 => 0.0,
-            Coordinates::AlignCorners => y * last / (width - 1.0),
-            Coordinates::Asymmetric => y / scale,
+            Coordinates::AlignCorners => r(r(y * last) / r(width - 1.0)),
+            Coordinates::Asymmetric => r(y / scale),
             Coordinates::TfCropAndResize => {
-                let size = end - start;
-                let within = if width == 1.0 { size * last / 2.0 } else { y * size * last / (width - 1.0) };
-                within + start * last
+                let size = r(end - start);
+                let within =
+                    if width == 1.0 { r(r(size * last) / 2.0) } else { r(r(r(y * size) * last) / r(width - 1.0)) };
+                r(within + r(start * last))
             }
             Coordinates::PytorchHalfPixel if width == 1.0 => -0.5,
-            Coordinates::PytorchHalfPixel | Coordinates::HalfPixel => (y + 0.5) / scale - 0.5,
-            Coordinates::TfHalfPixelForNn => (y + 0.5) / scale,
+            Coordinates::PytorchHalfPixel | Coordinates::HalfPixel => r(half_pixel() - 0.5),
+            Coordinates::TfHalfPixelForNn => half_pixel(),
             Coordinates::HalfPixelSymmetric => {
-                let offset = input as f64 / 2.0 * (1.0 - output as f64 / width);
-                offset + (y + 0.5) / scale - 0.5
+                let offset = r(input as f64 / 2.0 * r(1.0 - r(output as f64 / width)));
+                r(r(offset + half_pixel()) - 0.5)
             }
         }
     }
+}
+
+/// The precision of places. Scales are in single precision: the element before or behind a place is that which single
+/// precision tells, where the place lies on an element but for rounding.
+fn rounding(kernel: Kernel) -> fn(f64) -> f64 {
+    if matches!(kernel, Kernel::Nearest(_)) { |v| f64::from(v as f32) } else { |v| v }
 }
 
 /// All that says how an axis is sampled.
@@ -117,14 +134,21 @@ impl Sampling {
     /// For an axis of `input` elements, at least 1, made `output`; `region` is what part of the input is sampled.
     pub(super) fn samples(&self, input: i64, output: i64, scale: f64, region: Option<(f64, f64)>) -> Samples {
         let last = (input - 1).max(0);
+        let r = rounding(self.kernel);
+        let scale = r(scale);
         let mut places = Vec::new();
         let mut outside = Vec::new();
         for y in 0..output {
-            let x = self.coordinates.place(y as f64, (input, output), scale, region.unwrap_or((0.0, 1.0)));
+            let x = self.coordinates.place(y as f64, (input, output), scale, region.unwrap_or((0.0, 1.0)), r);
             outside.push(self.coordinates == Coordinates::TfCropAndResize && (x < 0.0 || x > last as f64));
             places.push(if x.is_finite() { x } else { 0.0 });
         }
         if let Kernel::Nearest(nearest) = self.kernel {
+            let nearest = match nearest {
+                Nearest::Simple if scale < 1.0 => Nearest::Ceil,
+                Nearest::Simple => Nearest::Floor,
+                other => other,
+            };
             let index = places.iter().map(|x| nearest_to(*x, nearest).clamp(0, last)).collect();
             return Samples { taps: vec![Tap { index, weights: None }], outside };
         }
@@ -187,7 +211,7 @@ fn nearest_to(x: f64, nearest: Nearest) -> i64 {
     let rounded = match nearest {
         Nearest::PreferFloor => (x - 0.5).ceil(),
         Nearest::PreferCeil => (x + 0.5).floor(),
-        Nearest::Floor => x.floor(),
+        Nearest::Floor | Nearest::Simple => x.floor(),
         Nearest::Ceil => x.ceil(),
     };
     rounded as i64
@@ -217,6 +241,18 @@ mod tests {
         assert_eq!(of(Nearest::Ceil, Coordinates::Asymmetric), [0, 1, 1, 1]);
         assert_eq!(of(Nearest::PreferFloor, Coordinates::HalfPixel), [0, 0, 1, 1]);
         assert_eq!((nearest_to(1.5, Nearest::PreferFloor), nearest_to(1.5, Nearest::PreferCeil)), (1, 2));
+    }
+
+    #[test]
+    fn scales_of_single_precision() {
+        let of = |mode, scale: f32, (input, output)| {
+            let sampling = sampling(Kernel::Nearest(mode), Coordinates::Asymmetric);
+            sampling.samples(input, output, f64::from(scale), None).taps[0].index.clone()
+        };
+        // 3 / 0.6 is 5 elements, not a bit less.
+        assert_eq!(of(Nearest::Floor, 0.6, (10, 6)), [0, 1, 3, 5, 6, 8]);
+        assert_eq!(of(Nearest::Simple, 0.8, (5, 4)), [0, 2, 3, 4]);
+        assert_eq!(of(Nearest::Simple, 1.4, (5, 7)), [0, 0, 1, 2, 2, 3, 4]);
     }
 
     #[test]

@@ -204,6 +204,7 @@ fn split(cx: &mut OpCx<'_>) -> Outputs {
     }
     match sizes {
         Some(sizes) if sizes.fixed_ints().is_none() => split_at_run_time(cx, &sizes),
+        None if cx.opset >= 18 => split_rounded_up(cx),
         sizes => {
             let sizes = sizes.map(|v| cx.fixed_ints(&v, "the sizes")).transpose()?;
             splitted(cx, sizes)
@@ -224,23 +225,42 @@ fn split_at_run_time(cx: &mut OpCx<'_>, sizes: &Value) -> Outputs {
     let extents = cx.run_time_dims(sizes, count)?;
     let sum = cx.call("sum", vec![sizes.clone()], vec![("keepdims", true.into())])?;
     cx.run_time_dims_beside(&sum, &[Some(dims[axis].clone())])?;
-    let mut parts = Vec::with_capacity(count);
+    cut(cx, &x, axis, extents, true)
+}
+
+/// Parts of these extents, one behind the other; `inbound` if none can lie behind the end.
+fn cut(cx: &mut OpCx<'_>, x: &Value, axis: usize, extents: Vec<PrimExpr>, inbound: bool) -> Outputs {
+    let mut parts = Vec::with_capacity(extents.len());
     let mut begin = PrimExpr::i64(0);
     for extent in extents {
         let end = PrimExpr::binary(BinOp::Add, begin.clone(), extent);
         let axes = tuple(vec![PrimExpr::i64(i64::try_from(axis).unwrap_or(i64::MAX))]);
         let args = vec![x.clone(), axes, tuple(vec![begin]), tuple(vec![end.clone()])];
-        parts.push(cx.call("strided_slice", args, vec![("assume_inbound", true.into())])?);
+        parts.push(cx.call("strided_slice", args, vec![("assume_inbound", inbound.into())])?);
         begin = end;
     }
     Ok(parts)
 }
 
+/// As many parts as `num_outputs` says: all of the extent divided and rounded up, but for what is not left any more.
+fn split_rounded_up(cx: &mut OpCx<'_>) -> Outputs {
+    let x = cx.input(0, "input")?;
+    let dims = cx.dims(&x, "input")?;
+    let axis = cx.axis(cx.node.int_or("axis", 0)?, dims.len())?;
+    if dims[axis].as_int().is_some() {
+        return splitted(cx, None);
+    }
+    let count = cx.node.node().outputs.len();
+    let parts = i64::try_from(count).unwrap_or(i64::MAX);
+    let part = (dims[axis].clone() + (parts - 1)).floordiv(parts);
+    cut(cx, &x, axis, vec![part; count], false)
+}
+
 /// Without sizes the parts are equal, and the last one is smaller if it must be.
 fn splitted(cx: &mut OpCx<'_>, sizes: Option<Vec<i64>>) -> Outputs {
-    let x = cx.input(0, "input")?;
+    let mut x = cx.input(0, "input")?;
     let given = cx.node.int_or("axis", 0)?;
-    let dims = cx.dims(&x, "input")?;
+    let mut dims = cx.dims(&x, "input")?;
     let axis = cx.axis(given, dims.len())?;
     let count = cx.node.node().outputs.len();
     let parts = i64::try_from(count).unwrap_or(i64::MAX);
@@ -272,7 +292,13 @@ fn splitted(cx: &mut OpCx<'_>, sizes: Option<Vec<i64>>) -> Outputs {
             }
             (1..parts).map(|i| part * i).collect::<Vec<i64>>().into()
         }
-        (None, _) => parts.into(),
+        (None, Some(_)) => parts.into(),
+        (None, None) => {
+            // That it is a multiple is checked at run time.
+            dims[axis] = dims[axis].clone().floordiv(parts) * parts;
+            x = cx.emitter.of_shape(&x, dims)?;
+            parts.into()
+        }
     };
     let tuple = cx.call("split", vec![x], vec![("indices_or_sections", sections), ("axis", given.into())])?;
     cx.emitter.fields(&tuple)

@@ -105,22 +105,38 @@ fn sliced(
         end.push(bound(&ends[i], &dims[axis], steps[i], false));
     }
     let axes = axes.iter().map(|&a| PrimExpr::i64(i64::try_from(a).unwrap_or(i64::MAX))).collect();
-    let steps = steps.into_iter().map(PrimExpr::i64).collect();
+    let steps = steps.into_iter().map(|s| PrimExpr::i64(s.clamp(-FAR, FAR))).collect();
     let args = vec![x, tuple(axes), tuple(begin), tuple(end), tuple(steps)];
     Ok(vec![cx.call("strided_slice", args, vec![])?])
 }
 
+/// No extent is as large.
+const FAR: i64 = 1 << 40;
+
 /// A start or end within `extent`. Numbers are clamped where the extent is a number; an end before the first
-/// element, which only a negative step has, is written as `-extent - 1`. Beside symbols `R.strided_slice` clamps.
+/// element, which only a negative step has, is written as `-extent - 1`. Beside symbols `R.strided_slice` clamps, but
+/// for a start before the first element, which ONNX takes for the first.
 fn bound(value: &PrimExpr, extent: &PrimExpr, step: i64, start: bool) -> PrimExpr {
-    let Some(at) = value.as_int() else { return value.clone() };
+    let first = |at: PrimExpr| (at + extent.clone()).max(PrimExpr::i64(0));
+    let Some(at) = value.as_int() else {
+        return if start && step < 0 {
+            PrimExpr::select(value.clone().lt(0), first(value.clone()), value.clone())
+        } else {
+            value.clone()
+        };
+    };
     let Some(n) = extent.as_int() else {
-        return if at >= i64::from(i32::MAX) { extent.clone() } else { value.clone() };
+        return match at {
+            _ if at >= i64::from(i32::MAX) => extent.clone(),
+            _ if start && step < 0 && at < -FAR => PrimExpr::i64(0),
+            _ if start && step < 0 && at < 0 => first(value.clone()),
+            _ => value.clone(),
+        };
     };
     let at = if at < 0 { at.saturating_add(n) } else { at };
     PrimExpr::i64(match (step > 0, start) {
         (true, _) => at.clamp(0, n),
-        (false, true) => at.clamp(-1, n - 1),
+        (false, true) => at.clamp(0, n.max(1) - 1),
         (false, false) if at < 0 => -n - 1,
         (false, false) => at.min(n - 1),
     })

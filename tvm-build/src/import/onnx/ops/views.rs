@@ -87,13 +87,19 @@ pub(super) fn unsqueezed(cx: &mut OpCx<'_>, x: &Value, axes: &Value) -> Outputs 
     Ok(vec![cx.reshape(x, dims)?])
 }
 
-/// `x` repeated along each axis: spread along a new axis before it.
+/// `x` repeated along each axis.
 pub(super) fn tiled(cx: &mut OpCx<'_>, x: &Value, repeats: &Value) -> Result<Value, Fail> {
     let dims = cx.dims(x, "input")?;
     let repeats = cx.run_time_dims(repeats, dims.len())?;
-    let pairs = |first: &[PrimExpr]| first.iter().zip(&dims).flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
-    let apart = cx.reshape(x, pairs(&vec![PrimExpr::i64(1); dims.len()]))?;
-    let spread = cx.call("broadcast_to", vec![apart, Value::shape(pairs(&repeats))], vec![])?;
-    let whole = repeats.iter().zip(&dims).map(|(a, b)| PrimExpr::binary(BinOp::Mul, a.clone(), b.clone())).collect();
-    cx.reshape(&spread, whole)
+    let mut out = x.clone();
+    for (axis, (times, extent)) in repeats.iter().zip(&dims).enumerate() {
+        if times.is_int(1) {
+            continue;
+        }
+        let whole = PrimExpr::binary(BinOp::Mul, times.clone(), extent.clone());
+        let place = cx.call("arange", vec![number(&whole)], vec![])?;
+        let axis = i64::try_from(axis).unwrap_or(i64::MAX);
+        out = cx.call("take", vec![out, place], vec![("axis", axis.into()), ("mode", "wrap".into())])?;
+    }
+    Ok(out)
 }

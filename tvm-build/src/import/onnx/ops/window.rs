@@ -4,6 +4,7 @@ use tvm_ir::prim::PrimExpr;
 
 use crate::import::onnx::cx::OpCx;
 use crate::import::onnx::emit::Fail;
+use crate::import::onnx::value::Value;
 
 /// The windows of a node over `spatial` axes.
 pub(super) struct Window {
@@ -98,6 +99,41 @@ impl Window {
             });
         }
         Ok(divide(&totals, self.auto_pad == AutoPad::SameLower))
+    }
+
+    /// Whether the padding depends on extents that vary.
+    pub(super) fn varies(&self, extents: &[PrimExpr]) -> bool {
+        matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower)
+            && extents.iter().zip(&self.strides).any(|(extent, stride)| extent.as_int().is_none() && *stride != 1)
+    }
+
+    /// The data with its padding around it, where that depends on extents that vary: the window has none then. `value`
+    /// is what is put there.
+    pub(super) fn padded(&mut self, cx: &mut OpCx<'_>, x: Value, value: Value) -> Result<Value, Fail> {
+        let dims = cx.dims(&x, "X")?;
+        let extents = &dims[2..];
+        if !self.varies(extents) {
+            return Ok(x);
+        }
+        let none = || vec![PrimExpr::i64(0); 2];
+        let (mut before, mut after, mut whole) = (none(), none(), dims[..2].to_vec());
+        for (axis, extent) in extents.iter().enumerate() {
+            let (stride, span) = (self.strides[axis], self.span(axis));
+            let windows = (extent.clone() + (stride - 1)).floordiv(stride);
+            let reach = (windows - 1) * stride + span;
+            // Windows that overlap or touch leave nothing of the input out.
+            let reach = if span >= stride { reach } else { reach.max(extent.clone()) };
+            let total = reach.clone() - extent.clone();
+            let less = total.clone().floordiv(2);
+            let more = total - less.clone();
+            let (first, last) = if self.auto_pad == AutoPad::SameLower { (more, less) } else { (less, more) };
+            before.push(first);
+            after.push(last);
+            whole.push(reach);
+        }
+        self.auto_pad = AutoPad::Valid;
+        let args = vec![x, Value::ints(before), Value::ints(after), value, Value::shape(whole)];
+        cx.call("dynamic_pad", args, vec![("pad_mode", "constant".into())])
     }
 
     /// What `ceil_mode` comes to over an input with these spatial extents and the given padding.

@@ -219,8 +219,11 @@ fn refusals_name_the_node_and_the_numbers() {
             one(
                 13,
                 "1, 2, n, 4",
-                vec![weight("w", &[2, 2, 3, 3])],
-                node("Conv", &["x", "w"], &["y"]).string("auto_pad", "SAME_UPPER").ints("strides", &[2, 2]),
+                vec![],
+                node("MaxPool", &["x"], &["y", "i"])
+                    .string("auto_pad", "SAME_UPPER")
+                    .ints("kernel_shape", &[2, 2])
+                    .ints("strides", &[2, 2]),
             ),
             "varying extent n is not supported",
         ),
