@@ -280,15 +280,50 @@ pub(crate) fn softmax(m: PrimExpr, n: PrimExpr) -> PrimFunc {
 }
 
 /// The sum of everything.
-pub(crate) fn total(n: PrimExpr) -> PrimFunc {
-    let x = f32_buffer("x", std::slice::from_ref(&n));
-    let out = f32_buffer("total", &[]);
+pub(crate) fn total(n: PrimExpr, dtype: DType) -> PrimFunc {
+    let x = Buffer::new("x", vec![n.clone()], dtype);
+    let out = Buffer::new("total", Vec::new(), dtype);
     let body = nest("total", &[("k", n, IterKind::Reduce)], |v| {
-        let init = Stmt::store(&out, Vec::new(), PrimExpr::float(DType::F32, 0.0));
+        let init = Stmt::store(&out, Vec::new(), PrimExpr::zero(dtype));
         let update = Stmt::store(&out, Vec::new(), PrimExpr::load(&out, Vec::new()) + PrimExpr::load(&x, v.to_vec()));
         (Some(init), update, vec![point(&x, v)], vec![point(&out, &[])])
     });
     function(&[&x, &out], Vec::new(), body)
+}
+
+/// `out[c] = sum of x[c, …]`, divided by 4.
+pub(crate) fn sum_of_planes(c: PrimExpr, plane: &[PrimExpr]) -> PrimFunc {
+    let shape: Vec<PrimExpr> = std::iter::once(&c).chain(plane).cloned().collect();
+    let x = f32_buffer("x", &shape);
+    let (sum, out) = (f32_buffer("sum", std::slice::from_ref(&c)), f32_buffer("out", std::slice::from_ref(&c)));
+    let names: Vec<String> = (0..plane.len()).map(|k| format!("k{k}")).collect();
+    let mut iters = vec![("ax0", c, IterKind::Spatial)];
+    iters.extend(names.iter().zip(plane).map(|(n, e)| (n.as_str(), e.clone(), IterKind::Reduce)));
+    let reduced = nest("sum", &iters, |v| {
+        let at = vec![v[0].clone()];
+        let init = Stmt::store(&sum, at.clone(), PrimExpr::float(DType::F32, 0.0));
+        let value = PrimExpr::load(&sum, at.clone()) + PrimExpr::load(&x, v.to_vec());
+        (Some(init), Stmt::store(&sum, at.clone(), value), vec![point(&x, v)], vec![point(&sum, &at)])
+    });
+    let scaled =
+        elementwise("scaled", &out, &[&sum], |v| PrimExpr::load(&sum, v.to_vec()) * PrimExpr::float(DType::F32, 0.25));
+    function(&[&x, &out], vec![sum], Stmt::seq([reduced, scaled]))
+}
+
+/// `c[i, j] = sum of a[i, k] * b[j, k]`
+pub(crate) fn matmul_transposed(m: PrimExpr, n: PrimExpr, k: PrimExpr) -> PrimFunc {
+    let (a, b) = (f32_buffer("a", &[m.clone(), k.clone()]), f32_buffer("b", &[n.clone(), k.clone()]));
+    let c = f32_buffer("c", &[m.clone(), n.clone()]);
+    let (s, r) = (IterKind::Spatial, IterKind::Reduce);
+    let body = nest("matmul", &[("i0", m, s), ("i1", n, s), ("k", k, r)], |v| {
+        let at = v[..2].to_vec();
+        let (left, right) = (vec![v[0].clone(), v[2].clone()], vec![v[1].clone(), v[2].clone()]);
+        let product = PrimExpr::load(&a, left.clone()) * PrimExpr::load(&b, right.clone());
+        let init = Stmt::store(&c, at.clone(), PrimExpr::float(DType::F32, 0.0));
+        let update = Stmt::store(&c, at.clone(), PrimExpr::load(&c, at.clone()) + product);
+        (Some(init), update, vec![point(&a, &left), point(&b, &right)], vec![point(&c, &at)])
+    });
+    function(&[&a, &b, &c], Vec::new(), body)
 }
 
 /// `relu(a + b)` with `b` of one row.

@@ -153,6 +153,9 @@ impl Toolchain {
         command.args(["-std=c99", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"]);
         if tool.is_like_gnu() {
             command.arg("-Wno-psabi");
+            // Loops that gain from vectors are written as vectors. What gcc would still try, the rests of unknown length
+            // above all, takes it most of its time.
+            command.arg("-fvect-cost-model=very-cheap");
         }
         Ok(command)
     }

@@ -12,10 +12,12 @@ mod loop_kind;
 mod loop_partition;
 mod reorder;
 mod reverse_compute_at;
+mod rfactor;
 pub mod rules;
 mod set_scope;
 mod split;
 
+pub(crate) use rfactor::Update;
 pub use split::Tail;
 
 use crate::passes::tir::plan_allocation;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::passes::tir::LOWERING;
-use crate::samples::{assert_same, fused_matmul_add_relu, matmul, transpose};
+use crate::samples::{assert_same, fused_matmul_add_relu, matmul, max_pool, transpose};
 use tvm_ir::dtype::DType;
 use tvm_ir::prim::{PrimExpr, Scope};
 
@@ -187,4 +187,57 @@ fn reductions_cannot_be_inlined_or_left_early() {
     assert!(error.message.contains("loop k"), "{error}");
     let compute = s.get_block("compute").unwrap();
     assert!(s.compute_inline(&compute).unwrap_err().message.contains("parameter"));
+}
+
+#[test]
+fn rfactor_reduces_apart() {
+    for &(m, n, k) in SIZES {
+        for factor in [1, 2, 4] {
+            let f = matmul(int(m), int(n), int(k));
+            // Each iteration of the inner loop an element of its own.
+            let mut s = Schedule::new(f.clone());
+            let matmul = s.get_block("matmul").unwrap();
+            let k_loop = s.get_loops(&matmul).unwrap()[2].clone();
+            let [steps, lane] = s.split(&k_loop, factor, Tail::Shrink).unwrap();
+            let [_, rf] = s.rfactor(&matmul, &steps, Some(&lane)).unwrap();
+            s.vectorize(&lane).unwrap();
+            check(&f, &s, &[]);
+            assert_eq!(s.get_loops(&rf).unwrap().last(), Some(&lane));
+            // Then the sum of the lanes again.
+            let lanes = s.get_loops(&matmul).unwrap()[2].clone();
+            let [outer, inner] = s.split(&lanes, 2, Tail::Shrink).unwrap();
+            s.rfactor(&matmul, &outer, Some(&inner)).unwrap();
+            check(&f, &s, &[]);
+            // A sum of sums, over spatial loops inside.
+            let mut s = Schedule::new(f.clone());
+            let loops = s.get_loops(&matmul).unwrap();
+            let [_, inner] = s.split(&loops[2], factor, Tail::Shrink).unwrap();
+            s.reorder(&[loops[2].clone()]).unwrap_err();
+            let loops = s.get_loops(&matmul).unwrap();
+            s.reorder(&[loops[0].clone(), loops[2].clone(), inner.clone(), loops[1].clone()]).unwrap();
+            s.rfactor(&matmul, &inner, None).unwrap();
+            check(&f, &s, &[]);
+        }
+    }
+    let f = max_pool(2, 6, 6);
+    let mut s = Schedule::new(f.clone());
+    let pool = s.get_block("pool_max").unwrap();
+    let loops = s.get_loops(&pool).unwrap();
+    s.rfactor(&pool, &loops[3], Some(&loops[4])).unwrap();
+    check(&f, &s, &[]);
+}
+
+#[test]
+fn rfactor_refuses_what_it_cannot() {
+    let mut s = Schedule::new(fused_matmul_add_relu(int(3), int(3), int(3)));
+    let (matmul, add) = (s.get_block("matmul").unwrap(), s.get_block("T_add").unwrap());
+    let loops = s.get_loops(&matmul).unwrap();
+    assert!(s.rfactor(&matmul, &loops[2], Some(&loops[1])).unwrap_err().message.contains("loop i1"));
+    let outer = s.get_loops(&add).unwrap()[0].clone();
+    assert!(s.rfactor(&add, &outer, None).unwrap_err().message.contains("T_add"));
+    let n = Var::new("n", DType::I64);
+    let mut s = Schedule::new(crate::samples::matmul(int(3), int(3), n.expr()));
+    assert!(s.rfactor(&matmul, &loops[2], None).unwrap_err().message.contains("loop k"));
+    let k = s.get_loops(&matmul).unwrap()[2].clone();
+    assert!(s.rfactor(&matmul, &k, Some(&k)).unwrap_err().message.contains("no bound"));
 }

@@ -5,7 +5,7 @@ use crate::pass::Pass;
 use crate::tir_tools::{analyzer_of, symbolic_vars};
 use tvm_ir::arith::Analyzer;
 use tvm_ir::diag::Diag;
-use tvm_ir::prim::{Buffer, BufferNode, PrimExpr, PrimKind, rewrite};
+use tvm_ir::prim::{BinOp, Buffer, BufferNode, PrimExpr, PrimKind, rewrite};
 use tvm_ir::target::Target;
 use tvm_ir::tir::{Param, PrimFunc, Stmt, map_exprs, rewrite_stmt};
 
@@ -102,6 +102,9 @@ impl Flatten<'_> {
     }
 
     fn index(&mut self, b: &Buffer, indices: &[PrimExpr]) -> PrimExpr {
+        if b.strides.is_empty() && b.elem_offset.is_none() {
+            return self.analyzer.simplify(&compact_index(&b.shape, indices));
+        }
         let start = b.elem_offset.clone();
         let terms = indices.iter().zip(strides(b)).map(|(i, s)| i * s);
         let sum = start.into_iter().chain(terms).reduce(|a, b| a + b);
@@ -123,6 +126,37 @@ fn strides(b: &Buffer) -> Vec<PrimExpr> {
     }
     out.reverse();
     out
+}
+
+/// The place of an element of a compact buffer. `x // n` and `x % n` in dimensions beside each other, the second of
+/// extent `n`, come together as `x`: `n` is not 0 where there is an element.
+fn compact_index(shape: &[PrimExpr], indices: &[PrimExpr]) -> PrimExpr {
+    let mut sum: Vec<PrimExpr> = Vec::new();
+    for (extent, index) in shape.iter().zip(indices) {
+        let mut within = summands(index);
+        let mut whole = Vec::new();
+        sum.retain(|outer| {
+            let PrimKind::Binary(BinOp::FloorDiv, x, n) = outer.kind() else { return true };
+            let rest = within.iter().position(
+                |i| matches!(i.kind(), PrimKind::Binary(BinOp::FloorMod, y, m) if y == x && m == n && n == extent),
+            );
+            if let Some(at) = rest {
+                within.remove(at);
+                whole.push(x.clone());
+            }
+            rest.is_none()
+        });
+        sum.iter_mut().for_each(|e| *e = &*e * extent);
+        sum.extend(whole.into_iter().chain(within));
+    }
+    sum.into_iter().reduce(|a, b| a + b).unwrap_or_else(|| PrimExpr::i64(0))
+}
+
+fn summands(e: &PrimExpr) -> Vec<PrimExpr> {
+    match e.kind() {
+        PrimKind::Binary(BinOp::Add, a, b) => summands(a).into_iter().chain(summands(b)).collect(),
+        _ => vec![e.clone()],
+    }
 }
 
 #[cfg(test)]
@@ -152,5 +186,18 @@ mod tests {
         let Stmt::Store(s) = &l.body else { panic!("{:?}", l.body) };
         let analyzer = Analyzer::new();
         assert!(analyzer.prove_equal(&s.indices[0], &analyzer.simplify(&(i.expr() * m.expr() + 2))));
+    }
+    /// `a[i, x // m, x % m]` of shape `(n, k, m)`
+    #[test]
+    fn fused_indices_come_together() {
+        let [n, k, m, i, x] = ["n", "k", "m", "i", "x"].map(|v| Var::new(v, DType::I64).expr());
+        let shape = [n, k.clone(), m.clone()];
+        let at = [i.clone(), x.clone().floordiv(m.clone()), x.clone().floormod(m.clone())];
+        let want = i * k * &m + &x;
+        let analyzer = Analyzer::new();
+        assert!(analyzer.prove_equal(&compact_index(&shape, &at), &want));
+        // Another modulus is another place.
+        let other = [at[0].clone(), at[1].clone(), x.floormod(PrimExpr::i64(3))];
+        assert!(!analyzer.prove_equal(&compact_index(&shape, &other), &want));
     }
 }

@@ -48,6 +48,8 @@ pub struct Plan {
     pub fuse: Vec<Name>,
     /// Iterations before which loops are cut, growing.
     pub cut: Vec<(Name, Vec<i64>)>,
+    /// The reduction loop of which so many iterations are summed apart, and these sums added up.
+    pub sums: Option<(Name, i64)>,
 }
 
 impl Plan {
@@ -62,6 +64,7 @@ impl Plan {
             epilogue: None,
             fuse: Vec::new(),
             cut: Vec::new(),
+            sums: None,
         }
     }
 }
@@ -87,6 +90,9 @@ impl fmt::Display for Plan {
         if !self.unroll.is_empty() {
             write!(f, ", unroll")?;
             self.unroll.iter().try_for_each(|l| write!(f, " {l}"))?;
+        }
+        if let Some((l, n)) = &self.sums {
+            write!(f, ", sums over {l} of {n}")?;
         }
         if let Some(e) = &self.epilogue {
             write!(f, ", epilogue {e}")?;

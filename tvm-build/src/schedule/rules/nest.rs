@@ -15,6 +15,8 @@ pub(super) struct Axis {
     pub(super) kind: IterKind,
     /// Iterations, when constant.
     pub(super) extent: Option<i64>,
+    /// Iterations.
+    pub(super) size: PrimExpr,
 }
 
 /// A block alone in a perfect nest of serial loops from 0, one loop an iterator, without predicate.
@@ -42,6 +44,8 @@ pub(super) enum Step {
 pub(super) struct Moves {
     pub(super) buffer: Buffer,
     pub(super) write: bool,
+    /// One a dimension, over the block's iterators.
+    pub(super) indices: Vec<PrimExpr>,
     /// In the order of the axes.
     pub(super) steps: Vec<Step>,
     /// One plain iterator a dimension, in the order of the axes, over all of a compact buffer.
@@ -71,7 +75,8 @@ impl Nest {
             if !plain || !same || driven.next().is_some() {
                 return None;
             }
-            axes.push(Axis { l: l.clone(), iter: iter.var.clone(), kind: iter.kind, extent: f.extent.as_int() });
+            let extent = f.extent.as_int();
+            axes.push(Axis { l: l.clone(), iter: iter.var.clone(), kind: iter.kind, extent, size: f.extent.clone() });
         }
         let rest = b.iters.iter().filter(|i| axes.iter().all(|a| a.iter != i.var)).count();
         if rest > 0 {
@@ -115,7 +120,7 @@ fn movements(b: &Block, axes: &[Axis], analyzer: &Analyzer) -> Vec<Moves> {
             let plain =
                 a.indices.len() == axes.len() && a.indices.iter().zip(axes).all(|(i, x)| i.as_var() == Some(&x.iter));
             let full = a.buffer.shape.iter().zip(&b.iters).all(|(s, i)| *s == i.dom.extent);
-            Moves { buffer: a.buffer, write: a.write, steps, whole: compact && plain && full }
+            Moves { buffer: a.buffer, write: a.write, indices: a.indices, steps, whole: compact && plain && full }
         })
         .collect()
 }
@@ -127,7 +132,11 @@ fn step(buffer: &Buffer, indices: &[PrimExpr], iter: &Var, analyzer: &Analyzer) 
     let Some((last, outer)) = indices.split_last() else { return Step::Still };
     let unit = buffer.strides.last().is_none_or(|s| s.is_int(1));
     if !unit || outer.iter().any(|i| free_vars(i).contains(iter)) {
-        return Step::Far;
+        return if stride(buffer, indices, iter, analyzer).is_some_and(|s| s.is_int(1)) {
+            Step::Next
+        } else {
+            Step::Far
+        };
     }
     // The iterator's range is forgotten: a range of one value would hide the step.
     let free = Var::new("x", iter.dtype());
@@ -138,4 +147,29 @@ fn step(buffer: &Buffer, indices: &[PrimExpr], iter: &Var, analyzer: &Analyzer) 
         Some(2..=4) => Step::Strided,
         _ => Step::Far,
     }
+}
+
+/// Elements from one value of an iterator to the next, where that does not depend on its value.
+pub(super) fn stride(buffer: &Buffer, indices: &[PrimExpr], iter: &Var, analyzer: &Analyzer) -> Option<PrimExpr> {
+    let mut sum: Option<PrimExpr> = None;
+    let mut size: Option<PrimExpr> = None;
+    let free = Var::new("x", iter.dtype());
+    for (k, index) in indices.iter().enumerate().rev() {
+        let by = match buffer.strides.get(k) {
+            Some(s) => Some(s.clone()),
+            None => size.clone(),
+        };
+        if free_vars(index).contains(iter) {
+            let at = |e: PrimExpr| Substitution::var(iter, e).apply(index);
+            let step = analyzer.simplify(&(at(free.expr() + PrimExpr::int(iter.dtype(), 1)) - at(free.expr())));
+            if free_vars(&step).contains(&free) {
+                return None;
+            }
+            let step = by.map_or(step.clone(), |by| step * by.cast(index.dtype()));
+            sum = Some(sum.map_or(step.clone(), |s| s + step));
+        }
+        let extent = buffer.shape.get(k)?;
+        size = Some(size.map_or(extent.clone(), |s| s * extent));
+    }
+    sum.map(|s| analyzer.simplify(&s))
 }

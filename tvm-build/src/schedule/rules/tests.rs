@@ -1,7 +1,8 @@
 use super::*;
 use crate::passes::tir::LOWERING;
 use crate::samples::{
-    add_relu, assert_same, conv_bias_relu, fused_matmul_add_relu, matmul, max_pool, softmax, total, transpose,
+    add_relu, assert_same, conv_bias_relu, fused_matmul_add_relu, matmul, matmul_transposed, max_pool, softmax,
+    sum_of_planes, total, transpose,
 };
 use tvm_ir::dtype::DType;
 use tvm_ir::prim::{PrimExpr, Var};
@@ -106,8 +107,71 @@ fn pooling_and_other_reductions() {
         ["reduction: block maxelem, tile i0=3, epilogue exp", "reduction: block expsum, tile i0=3, epilogue norm"];
     assert_eq!(plans, expected);
     let n = Var::new("n", DType::I64);
-    check(&total(int(7)), &[]);
-    check(&total(n.expr()), &[(&n, 5)]);
+    check(&total(int(7), DType::F32), &[]);
+    check(&total(n.expr(), DType::F32), &[(&n, 5)]);
+}
+
+#[test]
+fn rows_are_summed_in_lanes() {
+    let (plans, f) = check(&softmax(int(3), int(120)), &[]);
+    let expected = [
+        "inner_reduction: block maxelem, tile k=32, vectors along k, epilogue exp",
+        "inner_reduction: block expsum, tile k=32, vectors along k, epilogue norm",
+    ];
+    assert_eq!(plans, expected);
+    assert!(store_lanes(&f).contains(&8));
+    for n in [16, 17, 31, 33, 64, 131] {
+        check(&softmax(int(2), int(n)), &[]);
+    }
+    let (m, n) = (Var::new("m", DType::I64), Var::new("n", DType::I64));
+    for (rows, v) in [(0, 3), (2, 1), (1, 32), (2, 37), (1, 130)] {
+        check(&softmax(m.expr(), n.expr()), &[(&m, rows), (&n, v)]);
+    }
+}
+
+#[test]
+fn planes_are_summed_as_one_row() {
+    let (plans, _) = check(&sum_of_planes(int(3), &[int(7), int(7)]), &[]);
+    assert_eq!(
+        plans,
+        ["inner_reduction: block sum, fuse k0 k1, tile k0_k1_fused=16, vectors along k0_k1_fused, epilogue scaled"]
+    );
+    let (h, w) = (Var::new("h", DType::I64), Var::new("w", DType::I64));
+    let f = sum_of_planes(int(2), &[h.expr(), w.expr()]);
+    for (a, b) in [(1, 1), (3, 5), (7, 11), (1, 64)] {
+        let (plans, _) = check(&f, &[(&h, a), (&w, b)]);
+        assert!(plans[0].contains("fuse k0 k1"), "{plans:?}");
+    }
+}
+
+#[test]
+fn products_along_memory() {
+    let (plans, _) = check(&matmul_transposed(int(2), int(3), int(40)), &[]);
+    assert_eq!(plans, ["inner_reduction: block matmul, tile k=16, vectors along k"]);
+    let k = Var::new("k", DType::I64);
+    for n in [1, 5, 32, 75] {
+        check(&matmul_transposed(int(1), int(3), k.expr()), &[(&k, n)]);
+    }
+}
+
+/// More steps than are added one after the other, in the lanes of a row and in a tile.
+#[test]
+fn long_sums_are_sums_of_sums() {
+    let (plans, _) = check(&total(int(5000), DType::F64), &[]);
+    assert_eq!(plans, ["inner_reduction: block total, tile k=16, vectors along k, sums over k_0 of 104"]);
+    let n = Var::new("n", DType::I64);
+    for v in [15, 4100] {
+        let (plans, _) = check(&total(n.expr(), DType::F64), &[(&n, v)]);
+        assert!(plans[0].ends_with("sums over k_0 of 128"), "{plans:?}");
+    }
+    check(&sum_of_planes(int(1), &[int(7), int(3), int(400)]), &[]);
+    check(&total(int(300), DType::I32), &[]);
+    let (plans, _) = check(&matmul(int(7), int(17), int(600)), &[]);
+    assert!(plans[0].contains("sums over k of 200"), "{plans:?}");
+    let (plans, _) = check(&matmul(int(3), int(17), n.expr()), &[(&n, 300)]);
+    assert!(plans[0].contains("sums over k of 256"), "{plans:?}");
+    let (plans, _) = check(&conv_bias_relu([70, 4], [3, 9], 3, 1, 1), &[]);
+    assert!(plans[1].contains("sums over rc of 24"), "{plans:?}");
 }
 
 #[test]

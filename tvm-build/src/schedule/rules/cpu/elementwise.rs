@@ -88,7 +88,7 @@ fn decompose(sch: &mut Schedule, block: &BlockRV) -> Result<(), Diag> {
 }
 
 /// The name that `fuse` gives in the end.
-fn fused_name(loops: &[Name]) -> Name {
+pub(super) fn fused_name(loops: &[Name]) -> Name {
     let mut out = String::new();
     for (k, l) in loops.iter().enumerate() {
         out = if k == 0 { l.to_string() } else { format!("{out}_{l}_fused") };

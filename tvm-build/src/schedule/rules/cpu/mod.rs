@@ -3,13 +3,21 @@
 mod conv;
 mod elementwise;
 mod epilogue;
+mod inner_reduction;
 mod matmul;
 mod padding;
 mod reduction;
+mod sums;
 mod tile;
 
 use super::Rule;
 
 /// In order; the last applies to every block.
-pub static RULES: &[&dyn Rule] =
-    &[&matmul::Matmul, &conv::Conv, &reduction::Reduction, &padding::Padding, &elementwise::Elementwise];
+pub static RULES: &[&dyn Rule] = &[
+    &inner_reduction::InnerReduction,
+    &matmul::Matmul,
+    &conv::Conv,
+    &reduction::Reduction,
+    &padding::Padding,
+    &elementwise::Elementwise,
+];

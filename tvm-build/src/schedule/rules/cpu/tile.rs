@@ -6,6 +6,7 @@
 use super::super::Plan;
 use super::super::nest::{Nest, Step};
 use super::epilogue::epilogue_of;
+use super::sums::{plan_sums, sum_in_parts};
 use crate::schedule::{BlockRV, LoopRV, Schedule, Tail};
 use std::collections::BTreeSet;
 use tvm_ir::diag::Diag;
@@ -15,6 +16,9 @@ use tvm_ir::tir::{IterKind, Stmt};
 
 /// What is taken for a symbolic extent when sizes are weighed.
 const SYMBOLIC: i64 = 1 << 10;
+
+/// Steps of a reduction after which a tile's sums are added up: what that costs is little to as many multiply-adds.
+const TILE_STEPS: i64 = 256;
 
 /// Statements of an unrolled tile, over all unrolled loops.
 const MAX_UNROLLED: i64 = 64;
@@ -38,13 +42,15 @@ pub(super) fn plan_tile(rule: &'static str, sch: &Schedule, block: &BlockRV, tar
     }
     let lanes = lanes_of(&nest, target);
     let side = |axis: usize| Side { axis, extent: nest.axes[axis].extent.unwrap_or(SYMBOLIC) };
-    let along = spatial.iter().copied().filter(|_| lanes > 1).rfind(|k| vectorizable(&nest, *k)).map(side);
+    let along = vector_axis(&nest, lanes).map(side);
     let model = Model { nest: &nest, lanes, registers: i64::from(target.vector_registers.max(16)) };
     let mut best = (Tile { row: None, r: 1, vector: None, c: 1 }, f64::INFINITY);
     for vector in [along, None] {
+        // Of an unknown number of rows, those that a tile leaves over are slow.
+        let most_rows = |axis: usize| if nest.axes[axis].extent.is_some() { 16 } else { 4 };
         let rows = spatial.iter().rev().copied().filter(|k| vector.is_none_or(|v| v.axis != *k)).map(side);
         for row in rows.map(Some).chain([None]) {
-            for r in 1..=row.map_or(1, |r| r.extent.clamp(1, 16)) {
+            for r in 1..=row.map_or(1, |r| r.extent.clamp(1, most_rows(r.axis))) {
                 for c in columns(vector, lanes) {
                     let tile = Tile { row, r, vector, c };
                     let cost = model.cost(&tile);
@@ -70,11 +76,21 @@ pub(super) fn plan_tile(rule: &'static str, sch: &Schedule, block: &BlockRV, tar
         plan.unroll.push(name(*k));
     }
     plan.epilogue = epilogue_of(sch, block);
+    let steps: Vec<_> = reduce.iter().map(|k| (name(*k), nest.axes[*k].extent)).collect();
+    plan.sums = plan_sums(sch.block(block).ok()?, &steps, TILE_STEPS);
     Some(plan)
 }
 
+/// The innermost spatial axis whose iterations can be lanes of vectors.
+pub(super) fn vector_axis(nest: &Nest, lanes: i64) -> Option<usize> {
+    let mut along = nest.of_kind(IterKind::Spatial);
+    along.retain(|k| lanes > 1 && vectorizable(nest, *k));
+    let long = along.iter().rfind(|k| nest.axes[**k].extent != Some(1));
+    long.or(along.last()).copied()
+}
+
 /// Lanes of a vector of the widest element accessed; 1 without vectors.
-fn lanes_of(nest: &Nest, target: &Target) -> i64 {
+pub(super) fn lanes_of(nest: &Nest, target: &Target) -> i64 {
     let bytes = nest.accesses.iter().map(|a| a.buffer.dtype.bytes()).max().unwrap_or(1).max(1);
     i64::try_from(u64::from(target.vector_bytes) / bytes).unwrap_or(1).max(1)
 }
@@ -197,12 +213,21 @@ pub(super) fn apply_tile(sch: &mut Schedule, plan: &Plan, vector_outer: bool) ->
         return Err(Diag::error(sch.func().span, format!("block {block} has no loops to tile")));
     };
     let moved = sch.reverse_compute_at(&epilogue, &at)?;
-    let init = sch.decompose_reduction(block, &first)?;
+    let parts = match &plan.sums {
+        Some(sums) => Some(sum_in_parts(sch, block, sums)?),
+        None => None,
+    };
+    let cut = plan.sums.as_ref().is_some_and(|(l, _)| l == first.var().name());
+    let first = parts.as_ref().filter(|_| cut).map_or(&first, |p| &p.outer);
+    let init = sch.decompose_reduction(block, first)?;
     let init_loops = sch.get_loops(&init)?;
     let init_inner = init_loops.get(outer.len()..).unwrap_or_default().to_vec();
     let vector = plan.vector.is_some();
-    for loops in [&inner, &init_inner] {
+    for loops in [&inner, &init_inner].into_iter().chain(parts.iter().flat_map(|p| &p.loops)) {
         mark(sch, loops, vector)?;
+    }
+    if let Some(p) = &parts {
+        sch.set_scope(&p.block, 0, Scope::Local)?;
     }
     mark_epilogue(sch, &epilogue, &moved, plan)?;
     for l in reduce.iter().filter(|l| plan.unroll.contains(l.var().name())) {
@@ -228,7 +253,7 @@ fn mark(sch: &mut Schedule, loops: &[LoopRV], vector: bool) -> Result<(), Diag> 
 
 /// Vectors along the last index of the epilogue's store; the loops over the tile's rows written out, so that
 /// accumulators are at known places. Other loops, over what one element of the tile is used for many times, stay.
-fn mark_epilogue(sch: &mut Schedule, epilogue: &BlockRV, loops: &[LoopRV], plan: &Plan) -> Result<(), Diag> {
+pub(super) fn mark_epilogue(sch: &mut Schedule, epilogue: &BlockRV, loops: &[LoopRV], plan: &Plan) -> Result<(), Diag> {
     let accumulators = sch.block(&plan.block)?.writes.first().map(|w| w.buffer.clone());
     let b = sch.block(epilogue)?;
     let Stmt::Store(store) = &b.body else { return Ok(()) };
