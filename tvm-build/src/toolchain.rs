@@ -81,7 +81,12 @@ impl Toolchain {
     /// Compiles to `lib{name}.a` in the folder and gives its path. Errors: no compiler, a compiler's own messages.
     pub fn static_library(&self, name: &str, units: &[Unit]) -> Result<PathBuf, Diags> {
         let objects = self.objects(units)?;
-        Ok(self.archive(name, objects)?)
+        let library = self.archive(name, objects.clone())?;
+        // The library holds them; large weights need not be there twice.
+        for object in objects {
+            std::fs::remove_file(&object).map_err(|e| io_error("remove", &object, &e))?;
+        }
+        Ok(library)
     }
 
     fn archive(&self, name: &str, objects: Vec<PathBuf>) -> Result<PathBuf, Diag> {

@@ -100,8 +100,25 @@ fn sample(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An assembler file that defines `symbol` as the content of `file`, which lies in the folder where the assembler runs.
-pub fn assembler(triple: &str, symbol: &str, stem: &str, file: &str) -> SourceFile {
+/// Weights of more bytes lie apart from the rest of the program, where that can be: code and data that refer to each other
+/// must not be further than 2 GiB from each other.
+const LARGE: u64 = 1 << 28;
+
+/// Most bytes of weights that can be linked into a program for this triple: with them its parts are still near each other.
+pub fn most_linked(triple: &str) -> u64 {
+    if has_large_sections(triple) { u64::MAX } else { (1 << 31) - LARGE }
+}
+
+/// Whether sections can lie anywhere: x86-64's `SHF_X86_64_LARGE` of ELF.
+fn has_large_sections(triple: &str) -> bool {
+    triple.starts_with("x86_64") && !["apple", "windows", "uefi"].iter().any(|other| triple.contains(other))
+}
+
+/// An assembler file that defines `symbol` as the content of `file`, which has so many bytes and lies in the folder where the
+/// assembler runs.
+pub fn assembler(triple: &str, symbol: &str, stem: &str, file: &str, bytes: u64) -> SourceFile {
+    let (section, flags) =
+        if bytes > LARGE && has_large_sections(triple) { (".lrodata", "al") } else { (".rodata", "a") };
     let text = if triple.contains("apple") {
         format!(
             "    .section __TEXT,__const\n    .p2align 6\n    .globl _{symbol}\n_{symbol}:\n    .incbin \"{file}\"\n"
@@ -110,7 +127,7 @@ pub fn assembler(triple: &str, symbol: &str, stem: &str, file: &str) -> SourceFi
         format!("    .section .rdata,\"dr\"\n    .p2align 6\n    .globl {symbol}\n{symbol}:\n    .incbin \"{file}\"\n")
     } else {
         format!(
-            "    .section .rodata.{symbol},\"a\",%progbits\n    .p2align 6\n    .globl {symbol}\n    \
+            "    .section {section}.{symbol},\"{flags}\",%progbits\n    .p2align 6\n    .globl {symbol}\n    \
              .hidden {symbol}\n    .type {symbol},%object\n{symbol}:\n    .incbin \"{file}\"\n    \
              .size {symbol}, . - {symbol}\n    .section .note.GNU-stack,\"\",%progbits\n"
         )
@@ -148,17 +165,34 @@ mod tests {
         assert_eq!(&written[1024..2024], &long[..]);
         // Enters an object by the assembler.
         let t = Toolchain::for_host(&dir);
-        let s = assembler(&t.triple, "net_weights", "net_weights", "w.bin");
-        t.write_sources(&[s]).unwrap();
-        let lib = t.static_library("net", &[Unit { file: "net_weights.s".into(), flags: Vec::new() }]).unwrap();
-        assert!(std::fs::metadata(lib).unwrap().len() > 2051);
+        // The second one as if there were more of it.
+        for bytes in [2051, LARGE + 1] {
+            let s = assembler(&t.triple, "net_weights", "net_weights", "w.bin", bytes);
+            t.write_sources(&[s]).unwrap();
+            let unit = Unit { file: "net_weights.s".into(), flags: Vec::new() };
+            let lib = t.static_library("net", &[unit.clone()]).unwrap();
+            assert!(std::fs::metadata(lib).unwrap().len() > 2051);
+            t.shared_library("net", &[unit]).unwrap();
+        }
         std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
     fn every_object_format() {
-        assert!(assembler("aarch64-apple-darwin", "w", "w", "w.bin").text.contains("_w:\n"));
-        assert!(assembler("x86_64-pc-windows-gnu", "w", "w", "w.bin").text.contains(".rdata"));
-        assert!(assembler("armv7-unknown-linux-gnueabihf", "w", "w", "w.bin").text.contains("%progbits"));
+        let text = |triple, bytes| assembler(triple, "w", "w", "w.bin", bytes).text;
+        assert!(text("aarch64-apple-darwin", 1).contains("_w:\n"));
+        assert!(text("x86_64-pc-windows-gnu", 1).contains(".rdata"));
+        assert!(text("armv7-unknown-linux-gnueabihf", 1).contains(".rodata.w,\"a\",%progbits"));
+        assert!(text("x86_64-unknown-linux-gnu", 1).contains(".rodata.w,\"a\",%progbits"));
+        assert!(text("x86_64-unknown-linux-gnu", 1 << 31).contains(".lrodata.w,\"al\",%progbits"));
+        assert!(text("aarch64-unknown-linux-gnu", 1 << 31).contains(".rodata.w,\"a\",%progbits"));
+    }
+
+    #[test]
+    fn what_can_be_linked() {
+        assert_eq!(most_linked("x86_64-unknown-linux-gnu"), u64::MAX);
+        for near in ["x86_64-apple-darwin", "x86_64-pc-windows-gnu", "aarch64-unknown-linux-gnu"] {
+            assert!((1 << 30..1 << 31).contains(&most_linked(near)), "{near}");
+        }
     }
 }

@@ -32,6 +32,7 @@ pub struct Build {
     weights_limit: Option<u64>,
     pipeline: Option<Vec<Step>>,
     without_heap: bool,
+    without_weights: bool,
     ndarray: bool,
     bounds: DimBounds,
     ops: CustomOps,
@@ -161,6 +162,15 @@ impl Build {
     #[must_use]
     pub fn without_heap(mut self) -> Build {
         self.without_heap = true;
+        self
+    }
+
+    /// Programs hold no weights: constructors are `unsafe` and take them as a slice, in memory that the program loads or maps.
+    /// They are the content of `NAME.weights.bin` in `OUT_DIR`. For weights that several programs share, or that are more
+    /// than can be linked.
+    #[must_use]
+    pub fn without_weights(mut self) -> Build {
+        self.without_weights = true;
         self
     }
 

@@ -11,6 +11,7 @@ use crate::model::{self, Model};
 use crate::rust_source::{Found, RustSources};
 use crate::toolchain::{Toolchain, isa_levels};
 use crate::vm::rust::{self, RustOptions, WeightSource};
+use crate::weights;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tvm_ir::diag::{Diag, Diags};
@@ -189,7 +190,13 @@ impl Build {
         setting: &Setting,
     ) -> Result<(), Diags> {
         let library = format!("{}kernels", options.prefix);
-        let units = artifacts.write(&setting.toolchain)?;
+        let (units, weights) = if self.without_weights {
+            artifacts.write_weights(&setting.toolchain)?;
+            (artifacts.write_kernels(&setting.toolchain)?, WeightSource::Caller)
+        } else {
+            check_linkable(artifacts.weights.len(), &setting.toolchain.triple)?;
+            (artifacts.write(&setting.toolchain)?, WeightSource::Symbol(artifacts.weights_symbol.clone()))
+        };
         let options = RustOptions {
             name: artifacts.name.clone(),
             levels: artifacts
@@ -197,7 +204,7 @@ impl Build {
                 .iter()
                 .map(|l| rust::Level { level: l.level, symbols: l.symbols.clone() })
                 .collect(),
-            weights: WeightSource::Symbol(artifacts.weights_symbol.clone()),
+            weights,
             library: Some(library.clone()),
             libraries: setting.externals.libraries.clone(),
             heap: !self.without_heap,
@@ -282,6 +289,17 @@ fn changed(cargo: &mut dyn FnMut(&str), path: &Path) {
     cargo(&format!("cargo::rerun-if-changed={}", path.display()));
 }
 
+/// Errors when so many bytes of weights cannot be linked into a program.
+fn check_linkable(bytes: u64, triple: &str) -> Result<(), Diag> {
+    let most = weights::most_linked(triple);
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!("{bytes} bytes of weights cannot be linked into a program for {triple}, at most {most} can");
+    Err(Diag::error(Span::NONE, message)
+        .help("leave them out with Build::without_weights, and give them to the module's constructor"))
+}
+
 /// Tells apart modules of one name in different packages of one program.
 fn package_hash() -> u32 {
     let var = |name: &str| std::env::var(name).unwrap_or_default();
@@ -293,4 +311,16 @@ fn package_hash() -> u32 {
 fn fold(hash: u64) -> u32 {
     let [a, b, c, d, e, f, g, h] = hash.to_le_bytes();
     u32::from_le_bytes([a, b, c, d]) ^ u32::from_le_bytes([e, f, g, h])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_that_cannot_be_linked_are_refused() {
+        assert!(check_linkable(3 << 30, "x86_64-unknown-linux-gnu").is_ok());
+        let error = check_linkable(3 << 30, "x86_64-pc-windows-gnu").unwrap_err().to_string();
+        assert!(error.contains("3221225472 bytes of weights") && error.contains("x86_64-pc-windows-gnu"), "{error}");
+    }
 }

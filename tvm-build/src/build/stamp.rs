@@ -26,7 +26,7 @@ impl Stamp {
             "{:#018x}\n{exe:?}\n{env:?}\n{toolchain:?}\n{targets:?}\n{pipeline:?}\n{:?}\n{:?}\n{:?}\n{:?}\n",
             found.checked.fingerprint,
             (&options.prefix, options.files, options.vm, options.arena_limit, options.weights_limit),
-            (build.without_heap, build.ndarray, &build.bounds),
+            (build.without_heap, build.without_weights, build.ndarray, &build.bounds),
             options.externals,
             found.checked.docs,
         );

@@ -46,6 +46,30 @@ fn two_folders_get_the_same_bytes() {
 }
 
 #[test]
+fn weights_may_be_left_to_the_caller() {
+    let (linked, apart) = (toolchain("linked"), toolchain("apart"));
+    let build = || Build::new().onnx("mlp", digits("mlp.onnx"));
+    build().try_compile_with(Ok(linked.clone()), &mut |_| {}).unwrap();
+    build().without_weights().try_compile_with(Ok(apart.clone()), &mut |_| {}).unwrap();
+    let read = |t: &Toolchain, name: &str| std::fs::read(t.out_dir.join(name)).unwrap();
+    let weights = read(&apart, "mlp.weights.bin");
+    assert!(weights == read(&linked, "mlp.weights.bin"));
+    let text = |t: &Toolchain| String::from_utf8(read(t, "mlp.rs")).unwrap();
+    assert!(text(&linked).contains("pub fn new() -> Self") && text(&linked).contains("static WEIGHTS"));
+    assert!(text(&apart).contains("pub unsafe fn new(weights: &'a [u8]) -> Self"));
+    assert!(!text(&apart).contains("static WEIGHTS"));
+    let library = |t: &Toolchain| {
+        let all = files(t).into_iter().find(|(name, _)| name.ends_with(".a")).unwrap();
+        all.1.len()
+    };
+    assert!(library(&linked) > library(&apart) + weights.len() / 2);
+    assert!(!files(&linked).iter().any(|(name, _)| name.ends_with(".o")), "the library holds the objects");
+    for t in [linked, apart] {
+        std::fs::remove_dir_all(t.out_dir).unwrap();
+    }
+}
+
+#[test]
 fn every_fault_is_reported_at_once() {
     let t = toolchain("faults");
     let build = Build::new()

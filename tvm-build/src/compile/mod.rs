@@ -141,7 +141,8 @@ impl Artifacts {
         if !self.weights.is_empty() {
             self.write_weights(toolchain)?;
             let stem = format!("{}_weights", self.name);
-            let assembler = weights::assembler(&toolchain.triple, &self.weights_symbol, &stem, &self.weights_file());
+            let (symbol, bytes) = (&self.weights_symbol, self.weights.len());
+            let assembler = weights::assembler(&toolchain.triple, symbol, &stem, &self.weights_file(), bytes);
             units.push(Unit { file: assembler.name.clone(), flags: Vec::new() });
             toolchain.write_sources(&[assembler])?;
         }
