@@ -156,6 +156,12 @@ impl Sum {
             }
             for i in 0..self.terms.len() {
                 if !same_index(&self.terms[i].index, &new.index) {
+                    let rest = remainder(&self.terms[i], &new).or_else(|| remainder(&new, &self.terms[i]));
+                    if let Some(joined) = rest {
+                        self.terms.remove(i);
+                        new = joined;
+                        continue 'again;
+                    }
                     continue;
                 }
                 if let Some(joined) = join(&self.terms[i], &new).or_else(|| join(&new, &self.terms[i])) {
@@ -236,6 +242,21 @@ impl Sum {
         }
         if self.base < 0 && !add_base { out - literal(-self.base) } else { out }
     }
+}
+
+/// `s*k * x - s*l * (k*x//l)  =>  s * (k*x % l)`
+fn remainder(a: &Term, b: &Term) -> Option<Term> {
+    if !a.is_plain() || b.lower == 1 || b.upper.is_some() {
+        return None;
+    }
+    let mut k = 1i64;
+    for factor in without(factors(&b.index), &factors(&a.index))? {
+        let PrimKind::Int(v) = factor.kind() else { return None };
+        k = k.checked_mul(*v)?;
+    }
+    let scale = a.scale.checked_div(k).filter(|s| s.checked_mul(k) == Some(a.scale))?;
+    let taken = scale.checked_mul(b.lower)?.checked_neg()?;
+    (taken == b.scale).then(|| Term { scale, index: b.index.clone(), lower: 1, upper: Some(b.lower) })
 }
 
 /// One term for the sum of two of the same index.

@@ -41,6 +41,10 @@ fn split_and_fused_loops() {
     check(&an, i.expr().floordiv(16) * 16 + i.expr().floormod(16), "i");
     check(&an, i.expr() - i.expr().floormod(16), "Mul(FloorDiv(i, 16), 16)");
     check(&an, i.expr() - i.expr().floordiv(16) * 16, "FloorMod(i, 16)");
+    // What is left behind the last whole tile, whatever the extent is a multiple of.
+    check(&an, n.expr() * 6 - (n.expr() * 6).floordiv(128) * 128, "Mul(FloorMod(Mul(n, 3), 64), 2)");
+    check(&an, (n.expr() * 7).floordiv(128) * -128 + n.expr() * 7, "FloorMod(Mul(n, 7), 128)");
+    check(&an, n.expr() * 7 - (n.expr() * 3).floordiv(64) * 128, "Sub(Mul(n, 7), Mul(FloorDiv(Mul(n, 3), 64), 128))");
     check(&an, i.expr().floordiv(4).floordiv(8), "FloorDiv(i, 32)");
     check(&an, i.expr().floordiv(32) * 4 + i.expr().floormod(32).floordiv(8), "FloorDiv(i, 8)");
     check(&an, (n.expr() * 4).floordiv(4), "n");
