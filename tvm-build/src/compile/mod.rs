@@ -212,7 +212,7 @@ pub fn compile_module(mut module: IRModule, options: &Options) -> Result<Artifac
 }
 
 /// What makes a checked module safe to run, whatever the pipeline.
-const CHECKING_STEPS: &[&str] = &["InstrumentBoundCheckers"];
+const CHECKING_STEPS: &[&str] = &["CheckIndices", "InstrumentBoundCheckers"];
 
 fn steps_of(names: &[&str]) -> Vec<Step> {
     names.iter().filter_map(|n| passes::lookup(n)).map(Step::new).collect()

@@ -212,6 +212,105 @@ class Module:
     }
 }
 
+/// A function that runs a module on tensors and gives its only output as floats.
+fn runner(text: &str, out: &[i64]) -> impl FnMut(&[HostTensor]) -> Result<Vec<f32>, String> + use<> {
+    let artifacts = script(text);
+    let mut session = session(&artifacts);
+    session.reserve(1 << 16).unwrap();
+    let main = session.function("main").unwrap();
+    let out = out.to_vec();
+    move |inputs| {
+        let mut storage = HostStorage::new(&artifacts.program.tables().functions[main]);
+        let mut out = HostTensor::zeroed(DType::F32, &out).unwrap();
+        let mut inputs = inputs.to_vec();
+        let args: Vec<_> = inputs.iter_mut().map(HostTensor::input).chain([out.output()]).collect();
+        session.call(main, &args, &mut storage).map_err(|e| e.to_string())?;
+        drop(args);
+        Ok(floats(out.bytes()))
+    }
+}
+
+#[test]
+fn indices_out_of_range_are_errors_of_every_op() {
+    let x = || HostTensor::of(&[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let column = |v: &[i64]| HostTensor::of(&[2, 1], v).unwrap();
+    let function = |symbolic: bool, args: &str, call: &str, shape: &str| {
+        let (rows, n) = if symbolic { ("\"n\"", "\n        n = T.int64()") } else { ("3", "") };
+        let text = "@R.function\ndef main(x: R.Tensor((ROWS, 2), \"float32\"), ARGS) -> R.Tensor(SHAPE, \"float32\"):N\n        y = CALL\n        return y\n";
+        let body = text.replace("ROWS", rows).replace("ARGS", args).replace("CALL", call).replace("SHAPE", shape);
+        let body = body.replace(":N\n", &format!(":{n}\n"));
+        format!("@I.ir_module\nclass Module:\n    {}", body.replacen("\ndef", "\n    def", 1))
+    };
+    for symbolic in [false, true] {
+        let text = function(symbolic, "i: R.Tensor((2,), \"int64\")", "R.take(x, i, axis=0)", "(2, 2)");
+        let mut take = runner(&text, &[2, 2]);
+        let at = |v: [i64; 2]| HostTensor::of(&[2], &v).unwrap();
+        assert_eq!(take(&[x(), at([2, -3])]).unwrap(), [5.0, 6.0, 1.0, 2.0]);
+        for wrong in [[3, 0], [0, -4], [i64::MIN, 0], [0, i64::MAX]] {
+            assert!(take(&[x(), at(wrong)]).unwrap_err().contains("an index is out of range"), "{wrong:?}");
+        }
+        for (call, shape) in [("R.gather_nd(x, i)", "(2, 2)"), ("R.gather_elements(x, i, axis=0)", "(2, 1)")] {
+            let text = function(symbolic, "i: R.Tensor((2, 1), \"int64\")", call, shape);
+            let dims: &[i64] = if shape == "(2, 2)" { &[2, 2] } else { &[2, 1] };
+            let mut gather = runner(&text, dims);
+            assert_eq!(gather(&[x(), column(&[-1, 0])]).unwrap()[0], 5.0);
+            assert!(gather(&[x(), column(&[3, 0])]).unwrap_err().contains("an index is out of range"), "{call}");
+            assert!(gather(&[x(), column(&[0, -4])]).unwrap_err().contains("an index is out of range"), "{call}");
+        }
+    }
+    let args = "i: R.Tensor((2, 1), \"int64\"), u: R.Tensor((2, 1), \"float32\")";
+    let text = function(false, args, "R.scatter_elements(x, i, u, axis=0)", "(3, 2)");
+    let mut scatter = runner(&text, &[3, 2]);
+    let update = || HostTensor::of(&[2, 1], &[10.0f32, 20.0]).unwrap();
+    assert_eq!(scatter(&[x(), column(&[-1, 0]), update()]).unwrap(), [20.0, 2.0, 3.0, 4.0, 10.0, 6.0]);
+    assert!(scatter(&[x(), column(&[0, 3]), update()]).unwrap_err().contains("an index is out of range"));
+    let args = "i: R.Tensor((1, 2), \"int64\"), u: R.Tensor((1,), \"float32\")";
+    let mut scatter = runner(&function(false, args, "R.scatter_nd(x, i, u)", "(3, 2)"), &[3, 2]);
+    let (at, one) = (|v: [i64; 2]| HostTensor::of(&[1, 2], &v).unwrap(), HostTensor::of(&[1], &[9.0f32]).unwrap());
+    assert_eq!(scatter(&[x(), at([1, 1]), one.clone()]).unwrap()[3], 9.0);
+    assert!(scatter(&[x(), at([1, 2]), one]).unwrap_err().contains("an index is out of range"));
+}
+
+#[test]
+fn axes_without_elements_are_errors_where_one_is_taken() {
+    let text = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), i: R.Tensor((2,), "int64")) -> R.Tensor((2,), "float32"):
+        n = T.int64()
+        y = R.take(x, i, axis=0, mode="MODE")
+        return y
+"#;
+    for (mode, first) in [("clip", 3.0f32), ("wrap", 2.0)] {
+        let mut take = runner(&text.replace("MODE", mode), &[2]);
+        let x = |n: usize| HostTensor::of(&[n as i64], &[1.0f32, 2.0, 3.0][..n]).unwrap();
+        let at = HostTensor::of(&[2], &[7i64, 0]).unwrap();
+        assert_eq!(take(&[x(3), at.clone()]).unwrap(), [first, 1.0]);
+        assert!(take(&[x(0), at]).is_err());
+    }
+}
+
+#[test]
+fn more_indices_than_elements_are_an_error() {
+    let text = r#"
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 2), "float32"), i: R.Tensor(("m", 2), "int64"), u: R.Tensor(("k", 2), "float32")) -> R.Tensor(("n", 2), "float32"):
+        n, m, k = T.int64(), T.int64(), T.int64()
+        y = R.scatter_elements(x, i, u, axis=1)
+        return y
+"#;
+    let mut scatter = runner(text, &[2, 2]);
+    let x = HostTensor::of(&[2, 2], &[0.0f32; 4]).unwrap();
+    let at = |n: i64| HostTensor::zeroed(DType::I64, &[n, 2]).unwrap();
+    let update = |n: i64| HostTensor::zeroed(DType::F32, &[n, 2]).unwrap();
+    assert!(scatter(&[x.clone(), at(2), update(2)]).is_ok());
+    assert!(scatter(&[x.clone(), at(3), update(3)]).is_err());
+    assert!(scatter(&[x, at(2), update(1)]).is_err());
+}
+
 #[test]
 fn packed_tensors_go_through_kernels_of_symbolic_shapes() {
     let artifacts = script(

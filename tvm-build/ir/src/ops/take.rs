@@ -39,8 +39,9 @@ pub(super) static OPS: &[OpDef] = &[
     ),
     op(
         "take",
-        "slices of x along an axis by index; indices out of range: \"fast\" does not look, \"clip\" takes the nearest, \
-         \"wrap\" takes the remainder",
+        "slices of x along an axis by index; indices out of range: \"fast\" does not look (what is compiled is checked before, \
+         an index out of range is an error and one below zero counts from the end), \"clip\" takes the nearest, \"wrap\" takes \
+         the remainder",
         &[tensor("x"), arg("indices", ArgKind::Operand)],
         &[attr("axis", AttrKind::OptInt, AttrDefault::None), attr("mode", AttrKind::Str, AttrDefault::Str("fast"))],
         infer_take,

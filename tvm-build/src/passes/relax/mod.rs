@@ -5,6 +5,7 @@ mod bind_params;
 mod bind_symbolic_vars;
 mod call_tir_rewrite;
 mod canonicalize_bindings;
+mod check_indices;
 mod convert_to_dataflow;
 mod dead_code_elimination;
 mod decompose_ops_for_inference;
@@ -31,6 +32,7 @@ pub static PASSES: &[&Pass] = &[
     &annotate_tir_op_pattern::ANNOTATE_TIR_OP_PATTERN,
     &call_tir_rewrite::CALL_TIR_REWRITE,
     &canonicalize_bindings::CANONICALIZE_BINDINGS,
+    &check_indices::CHECK_INDICES,
     &convert_to_dataflow::CONVERT_TO_DATAFLOW,
     &dead_code_elimination::DEAD_CODE_ELIMINATION,
     &decompose_ops_for_inference::DECOMPOSE_OPS_FOR_INFERENCE,
