@@ -1,8 +1,9 @@
 //! Branches that are built side by side.
 //!
-//! The values that the branches of a conditional give may differ in rank, and what follows may need one rank. Then what
-//! follows is converted in each branch, node by node, until the values that are still to be used agree; there the branches
-//! are joined. Branches in which a node cannot be converted at all are dead; see `join`.
+//! The values that the branches of a conditional give may differ in rank, and what follows may need one rank; or they are
+//! known shapes of different lengths, and the rank of what follows depends on them. Then what follows is converted in each
+//! branch, node by node, until the values that are still to be used agree; there the branches are joined. Branches in which
+//! a node cannot be converted at all are dead; see `join`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use tvm_ir::span::Span;
 
 use super::convert::{Converter, Place, Scope};
 use super::elements::Elements;
-use super::graph::{Node, OpName};
+use super::graph::{Dim, Node, OpName, Type};
 use super::list::Content;
 use super::value::Value;
 
@@ -23,6 +24,9 @@ const MAX_ARMS: usize = 64;
 
 /// Most nodes of a model that are converted once more for another branch.
 const MAX_COPIES: usize = 1 << 13;
+
+/// Most elements of what is taken for a shape.
+const MAX_SHAPE: usize = 8;
 
 /// A list of nodes that is converted: of a graph, or of a function of the model.
 #[derive(Clone)]
@@ -120,16 +124,22 @@ impl Split {
         count
     }
 
-    /// Whether each of these names is known in every branch, and is of one rank.
+    /// Whether each of these names is known in every branch, and is alike in all.
     fn agrees(&self, names: &[&str]) -> bool {
         let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+        let mut lengths: BTreeMap<&str, usize> = BTreeMap::new();
         let mut agree = true;
         self.leaves(&mut |reached| {
             for name in names {
-                match reached.scope.get(*name).map(Kind::of) {
-                    None => agree = false,
-                    Some(None) => {}
-                    Some(Some(kind)) => agree &= *kinds.entry(name).or_insert(kind) == kind,
+                let Some(value) = reached.scope.get(*name) else {
+                    agree = false;
+                    continue;
+                };
+                if let Some(kind) = Kind::of(value) {
+                    agree &= *kinds.entry(name).or_insert_with(|| kind.clone()) == kind;
+                }
+                if let Some(length) = shape_length(value) {
+                    agree &= *lengths.entry(name).or_insert(length) == length;
                 }
             }
         });
@@ -137,20 +147,44 @@ impl Split {
     }
 }
 
+/// The number of elements of a vector of known integers that is short enough to be a shape or axes: it may be the rank of
+/// what comes of it.
+fn shape_length(value: &Value) -> Option<usize> {
+    let info = value.tensor_info()?;
+    let [length] = info.dims.known()? else { return None };
+    let length = usize::try_from(length.as_int()?).ok().filter(|n| *n <= MAX_SHAPE)?;
+    value.known_ints().map(|_| length)
+}
+
 /// What values must have in common to be joined without losing what converters need.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Kind {
     Tensor(Option<usize>),
+    /// Of lists the ranks of the tensors in them.
+    List(Type),
     Other,
 }
 
 impl Kind {
-    /// `None`: of a node that could not be converted.
+    /// `None`: of a node that could not be converted, and of a list that may hold anything.
     fn of(value: &Value) -> Option<Kind> {
         match value {
             Value::Poison(_) => None,
+            Value::List(list) if list.open => None,
+            Value::List(list) => Some(Kind::List(without_extents(&list.ty))),
             value => Some(value.tensor_info().map_or(Kind::Other, |t| Kind::Tensor(t.dims.rank()))),
         }
+    }
+}
+
+fn without_extents(ty: &Type) -> Type {
+    match ty {
+        Type::Tensor { dtype, shape } => {
+            Type::Tensor { dtype: *dtype, shape: shape.as_ref().map(|dims| vec![Dim::Unknown; dims.len()]) }
+        }
+        Type::Sequence(item) => Type::Sequence(Box::new(without_extents(item))),
+        Type::Optional(item) => Type::Optional(Box::new(without_extents(item))),
+        Type::Other(name) => Type::Other(name),
     }
 }
 

@@ -27,7 +27,8 @@ enum Outcome {
 struct Side {
     function: FnBuilder,
     leaves: Vec<Leaf>,
-    types: Vec<Option<Type>>,
+    /// With whether they are those of lists that may hold anything.
+    types: Vec<Option<(Type, bool)>>,
 }
 
 impl Side {
@@ -80,7 +81,8 @@ impl Converter<'_> {
             };
             match outcome {
                 Outcome::Values(values) => {
-                    let types = values.iter().map(type_of).collect();
+                    let open = |v: &Value| matches!(v, Value::List(list) if list.open);
+                    let types = values.iter().map(|v| type_of(v).map(|ty| (ty, open(v)))).collect();
                     let (leaves, _) = self.inside(&mut state, |c| {
                         c.emitter.span = split.span;
                         values.iter().map(|value| c.emitter.bind(value)).collect::<Result<Vec<Leaf>, Fail>>()
@@ -144,8 +146,11 @@ impl Converter<'_> {
         for (value, (a, b)) in values.into_iter().zip(a.iter().zip(b)) {
             known.push(self.alike(value, a, b)?);
         }
-        let typed = known.into_iter().zip(s.iter().zip(t)).map(|(value, ty)| match ty {
-            (Some(a @ (Type::Sequence(_) | Type::Optional(_))), Some(b)) => Ok(List::value(list::join(a, b)?, value)),
+        let list = |ty: &Type| matches!(ty, Type::Sequence(_) | Type::Optional(_));
+        let typed = known.into_iter().zip(s.iter().zip(t)).map(|(value, types)| match types {
+            (Some((a, true)), Some((b, _))) if list(a) => Ok(List::value(b.clone(), value)),
+            (Some((a, _)), Some((_, true))) if list(a) => Ok(List::value(a.clone(), value)),
+            (Some((a, _)), Some((b, _))) if list(a) => Ok(List::value(list::join(a, b)?, value)),
             _ => Ok(value),
         });
         Ok(typed.collect::<Result<_, String>>()?)
