@@ -21,6 +21,8 @@ pub struct BindingBuilder {
     pub analyzer: Analyzer,
     /// Location given to emitted bindings.
     pub span: Span,
+    /// Name of what casts give, which errors at run time say; empty: `lv`.
+    pub cast_name: String,
 }
 
 impl BindingBuilder {
@@ -80,7 +82,8 @@ impl BindingBuilder {
 
     /// Binds `R.match_cast(value, info)`: a run-time check that also binds new symbolic variables.
     pub fn match_cast(&mut self, value: Leaf, info: StructInfo) -> Leaf {
-        Leaf::Var(self.emit_as("lv", Expr::MatchCast(value, info.clone()), info))
+        let hint = if self.cast_name.is_empty() { "lv".to_owned() } else { self.cast_name.clone() };
+        Leaf::Var(self.emit_as(&hint, Expr::MatchCast(value, info.clone()), info))
     }
 }
 

@@ -207,6 +207,7 @@ impl<'a> Converter<'a> {
         let node = &frame.nodes[at];
         reached.done.insert(at);
         self.emitter.span = node.span;
+        self.emitter.function.bindings().cast_name = called(node);
         let scope = &mut reached.scope;
         let values: Vec<Option<Value>> =
             node.inputs.iter().map(|name| scope.get(name).map(|v| self.emitter.told(v.clone()))).collect();
@@ -425,4 +426,15 @@ fn describe(values: &[Option<Value>]) -> String {
         },
     });
     format!("({})", each.collect::<Vec<_>>().join(", "))
+}
+
+/// What errors at run time call a node: its name, else its operator and what it gives.
+fn called(node: &Node) -> String {
+    match node.path.split('"').nth(1) {
+        Some(name) => identifier(name, "node_"),
+        None => {
+            let output = node.outputs.iter().find(|o| !o.is_empty()).map_or("", String::as_str);
+            identifier(&format!("{}_{output}", node.op.op_type), "node_")
+        }
+    }
 }

@@ -280,3 +280,29 @@ fn drawn_places() {
         assert!((110..160).contains(&last), "{last}");
     }
 }
+
+/// An extent of the target is taken for that of the result: where it is not, the run fails, and reads nothing outside.
+#[test]
+fn expansions_to_extents_of_another_input() {
+    let nodes = vec![node("Shape", &["y"], &["s"]), node("Expand", &["x", "s"], &["z"]).named("widen")];
+    let mut model = model(13, "n, 2", vec![], nodes);
+    let graph = model.graph.as_mut().unwrap();
+    graph.input.push(value("y", "m, 2"));
+    graph.output = vec![value("z", "k, 2")];
+    let module = import(&model).unwrap();
+    let call = |n: i64, m: i64| {
+        let zeros =
+            |n: i64| Value::tensor(TensorBuf::from_f64(DType::F32, &[n, 2], &vec![1.0; n as usize * 2]).unwrap());
+        let result = run_function(&module, "main", &[zeros(n), zeros(m)]).map_err(|e| e.to_string())?;
+        Ok::<_, String>(result.as_tensor().unwrap().shape[0])
+    };
+    for (n, m) in [(3, 3), (1, 4), (1, 0), (0, 0), (1, 1)] {
+        assert_eq!(call(n, m), Ok(m), "{n} to {m}");
+    }
+    for (n, m) in [(3, 4), (4, 3), (3, 1), (0, 1), (0, 3), (3, 0)] {
+        assert!(call(n, m).is_err(), "{n} to {m}");
+    }
+    // What compares is called as the node, in errors too.
+    let names: Vec<String> = main(&module).body.bindings().map(|b| b.var.name().to_string()).collect();
+    assert!(names.contains(&"widen".to_owned()), "{names:?}");
+}
