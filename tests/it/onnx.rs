@@ -1,7 +1,8 @@
 //! ONNX models of `tests/onnx`: those with results to compare, and those that must be refused.
 
-use crate::tvmc::{root, run};
+use crate::tvmc::{root, run, run_within, tvmc};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// The cases of real faults of other runtimes, with memory that is no longer in use filled.
 #[test]
@@ -19,7 +20,8 @@ fn networks_give_the_expected_results() {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// Each ends with the messages of its `stderr.txt` and the exit code 1, or, where that file is empty, is accepted.
+/// Each ends with the messages of its `stderr.txt` and the exit code 1, or, where that file is empty, is accepted: in 5 s and
+/// 500 MB.
 #[test]
 fn invalid_models_are_refused() {
     let dir = root().join("tests/onnx/invalid");
@@ -30,10 +32,14 @@ fn invalid_models_are_refused() {
         .collect();
     cases.sort();
     assert!(cases.len() >= 23);
+    // Compiled before time counts.
+    tvmc();
     let mut wrong = Vec::new();
     for case in cases {
         let name = case.file_name().expect("a name").to_string_lossy().into_owned();
-        let output = run(&["check", &format!("tests/onnx/invalid/{name}/model.onnx")], "");
+        let start = Instant::now();
+        let output = run_within(500, &["check", &format!("tests/onnx/invalid/{name}/model.onnx")]);
+        let time = start.elapsed();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let wanted = case.join("stderr.txt");
         if std::env::var_os("TVM_BLESS").is_some() {
@@ -41,8 +47,9 @@ fn invalid_models_are_refused() {
         }
         let expected = std::fs::read_to_string(&wanted).unwrap_or_default();
         let code = if expected.is_empty() { 0 } else { 1 };
-        if text != expected || output.status.code() != Some(code) || text.contains("panicked") {
-            wrong.push(format!("{name}: {:?}\n{text}", output.status));
+        let slow = time > Duration::from_secs(5);
+        if text != expected || output.status.code() != Some(code) || text.contains("panicked") || slow {
+            wrong.push(format!("{name}: {:?}, {time:?}\n{text}", output.status));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

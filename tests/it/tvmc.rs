@@ -10,7 +10,7 @@ pub(crate) fn root() -> &'static Path {
 }
 
 /// The program, built once.
-fn tvmc() -> &'static Path {
+pub(crate) fn tvmc() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         // The folder that these tests are built in: what they share with the program is not compiled again.
@@ -27,8 +27,21 @@ fn tvmc() -> &'static Path {
 }
 
 pub(crate) fn run(args: &[&str], stdin: &str) -> Output {
-    let mut child = Command::new(tvmc())
-        .args(args)
+    output(Command::new(tvmc()).args(args), stdin)
+}
+
+/// As [`run`] without input, with so much memory at most where the system can limit it.
+pub(crate) fn run_within(megabytes: u64, args: &[&str]) -> Output {
+    if cfg!(not(target_os = "linux")) {
+        return run(args, "");
+    }
+    let kilobytes = (megabytes * 1024).to_string();
+    let limited = ["-c", "ulimit -v \"$0\" && exec \"$@\"", &kilobytes];
+    output(Command::new("sh").args(limited).arg(tvmc()).args(args), "")
+}
+
+fn output(command: &mut Command, stdin: &str) -> Output {
+    let mut child = command
         .current_dir(root())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -63,13 +63,17 @@ fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
 
 /// Imports and compiles a model for several levels, and writes its sources and weights.
 fn build(file: &Path) -> Artifacts {
-    let module = tvm_build::model::load(file, &mut SourceMap::default()).expect("a model");
-    let targets = ["x86-64", "x86-64-v3"].iter().filter_map(|name| Target::named(name)).collect();
-    let options = Options { targets, ..Options::new("net", Target::default()) };
-    let artifacts = compile_module(module, &options).expect("it compiles");
+    let artifacts = compile(file);
     let toolchain = Toolchain::for_host(file.with_extension("out"));
     artifacts.write(&toolchain).expect("it can be written");
     artifacts
+}
+
+fn compile(file: &Path) -> Artifacts {
+    let module = tvm_build::model::load(file, &mut SourceMap::default()).expect("a model");
+    let targets = ["x86-64", "x86-64-v3"].iter().filter_map(|name| Target::named(name)).collect();
+    let options = Options { targets, ..Options::new("net", Target::default()) };
+    compile_module(module, &options).expect("it compiles")
 }
 
 struct Case {
@@ -150,5 +154,20 @@ fn weights_are_in_memory_once() {
         }
     }
     let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    wrong.push_str(&more_than_two_gigabytes(&folder.join("model.onnx")));
+    let _ = std::fs::remove_dir_all(&folder);
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// A tensor of more than 2 GB, at an offset of more than 2 GB: compiled, and not read.
+fn more_than_two_gigabytes(file: &Path) -> String {
+    let shape = [163_840 * 4, 1024];
+    let bytes = 4 * shape[0] * shape[1];
+    let product = Node::new("MatMul", &["x", "w"], "y");
+    net(shape[0], shape[1], vec![weight("w", shape, Data::Far(3 << 30))], vec![product]).write(file);
+    let (artifacts, peak) = peak(|| compile(file));
+    assert!(bytes > 1 << 31);
+    assert_eq!(artifacts.weights.len(), bytes);
+    if peak < WEIGHT { String::new() } else { format!("{bytes} bytes of weights: {peak} bytes of memory\n") }
 }

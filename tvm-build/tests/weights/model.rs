@@ -11,6 +11,8 @@ pub(crate) enum Data {
     Typed,
     /// In a file beside the model.
     External,
+    /// In a file beside the model, behind so many bytes; zeros, which most systems do not store.
+    Far(u64),
 }
 
 /// A `float32` initializer of pseudo-random numbers, the same for every name.
@@ -86,21 +88,33 @@ fn tensor(init: &Init, model: &Path) -> Message {
     init.shape.iter().for_each(|d| tensor.int(1, *d));
     tensor.int(2, 1);
     tensor.bytes(8, init.name.as_bytes());
-    let data = elements(init.shape.iter().product());
+    let count: u64 = init.shape.iter().product();
+    let file = model.with_extension("onnx.data");
     match init.data {
-        Data::Raw => tensor.bytes(9, &data),
-        Data::Typed => tensor.bytes(4, &data),
+        Data::Raw => tensor.bytes(9, &elements(count)),
+        Data::Typed => tensor.bytes(4, &elements(count)),
         Data::External => {
-            let file = model.with_extension("onnx.data");
-            std::fs::write(&file, data).expect("it can be written");
-            let mut location = Message::default();
-            location.bytes(1, b"location");
-            location.bytes(2, file.file_name().expect("a name").as_encoded_bytes());
-            tensor.bytes(13, &location.0);
-            tensor.int(14, 1);
+            std::fs::write(&file, elements(count)).expect("it can be written");
+            external(&mut tensor, &file, 0);
+        }
+        Data::Far(offset) => {
+            let file_handle = std::fs::File::create(&file).expect("a file");
+            file_handle.set_len(offset + count * 4).expect("a system that has so large files");
+            external(&mut tensor, &file, offset);
         }
     }
     tensor
+}
+
+fn external(tensor: &mut Message, file: &Path, offset: u64) {
+    let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+    for (key, value) in [("location", name), ("offset", offset.to_string())] {
+        let mut entry = Message::default();
+        entry.bytes(1, key.as_bytes());
+        entry.bytes(2, value.as_bytes());
+        tensor.bytes(13, &entry.0);
+    }
+    tensor.int(14, 1);
 }
 
 /// Numbers between -1 and 1.
