@@ -41,13 +41,15 @@ const ZERO: &[&str] = &[
 const DEFAULT: &[&str] = &[
     // The patterns of graph passes are clearer without names for names.
     "CanonicalizeBindings",
+    // Weights that are prepared alike are prepared once …
+    "EliminateCommonSubexpr",
+    // … and patterns of graph passes see the constants that they are then.
+    "FoldConstant",
     // Batch norm goes into the weights of the conv before it, where both are constants …
     "FoldBatchnormToConv2D",
     // … and into element-wise ops elsewhere.
     "DecomposeOpsForInference",
-    // Weights that are prepared alike are prepared once.
-    "EliminateCommonSubexpr",
-    // On ops: what both passes above did to weights is computed now, transposed weights are constants.
+    // What both passes above did to weights is computed now.
     "FoldConstant",
     // Equal subgraphs, as exporters write them for shapes, are lowered once.
     "EliminateCommonSubexpr",

@@ -170,7 +170,7 @@ mod tests {
             let s = assembler(&t.triple, "net_weights", "net_weights", "w.bin", bytes);
             t.write_sources(&[s]).unwrap();
             let unit = Unit { file: "net_weights.s".into(), flags: Vec::new() };
-            let lib = t.static_library("net", &[unit.clone()]).unwrap();
+            let lib = t.static_library("net", std::slice::from_ref(&unit)).unwrap();
             assert!(std::fs::metadata(lib).unwrap().len() > 2051);
             t.shared_library("net", &[unit]).unwrap();
         }

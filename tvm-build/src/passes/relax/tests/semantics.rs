@@ -7,6 +7,7 @@ use tvm_ir::dtype::DType;
 use tvm_ir::interp::TensorBuf;
 use tvm_ir::interp::relax::{Value, run_function};
 use tvm_ir::module::IRModule;
+use tvm_ir::prim::PrimExpr;
 use tvm_ir::relax::build::FnBuilder;
 use tvm_ir::relax::{Leaf, StructInfo};
 
@@ -142,7 +143,10 @@ fn conv_norm(bias: bool, center: bool, scale: bool) -> IRModule {
     let w = r.constant(&[3, 2, 3, 3]);
     let mut y = f.call("nn.conv2d", vec![x, w], &[]).unwrap();
     if bias {
-        y = f.call("add", vec![y, r.constant(&[1, 3, 1, 1])], &[]).unwrap();
+        // As importers write it.
+        let dims = [1, 3, 1, 1].map(PrimExpr::i64).to_vec();
+        let wide = f.call("reshape", vec![r.constant(&[3]), Leaf::Shape(dims)], &[]).unwrap();
+        y = f.call("add", vec![y, wide], &[]).unwrap();
     }
     let positive = |v: Leaf, f: &mut FnBuilder| f.call("multiply", vec![v.clone(), v], &[]).unwrap();
     let var = positive(r.constant(&[3]), &mut f);
@@ -183,6 +187,11 @@ fn batch_norm_folds_into_the_convolution() {
         run(&mut m, "LegalizeOps,AnnotateTIROpPattern,FuseOps,FuseTIR");
         assert_eq!(super::names(&m), ["fused_conv2d_add_relu", "main"]);
         close(&m, "fused");
+        let mut m = before.clone();
+        let default: Vec<&str> = crate::pipeline::default_steps().iter().map(|s| s.pass.name).collect();
+        run(&mut m, &default.join(","));
+        assert_eq!(super::names(&m), ["fused_conv2d_add_relu", "main"]);
+        close(&m, "default");
     }
 }
 
