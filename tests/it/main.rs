@@ -3,6 +3,7 @@
 mod digits;
 mod filetest;
 mod generated;
+mod hostile;
 mod no_std;
 mod onnx;
 mod op_patterns;

@@ -165,16 +165,27 @@ fn infer_arange(cx: &InferCx<'_>) -> Result<StructInfo, Diag> {
             return Err(cx.fail("`step` is 0"));
         }
         let (start, end, step) = (start.cast(DType::I64), end.cast(DType::I64), step.cast(DType::I64));
+        if let (Some(a), Some(b), Some(s)) = (start.as_int(), end.as_int(), step.as_int()) {
+            let n = fixed_length(i128::from(a), i128::from(b), i128::from(s));
+            let n = n.ok_or_else(|| cx.fail(format!("a range from {a} to {b} by {s} is too long")))?;
+            return cx.result(Dims::Known(vec![PrimExpr::i64(n)]), dtype);
+        }
         match step.as_int() {
-            Some(s) if s < 0 => (start - end + (-s - 1)).floordiv(-s).max(0),
-            // As TVM: (end - start + step - 1) // step, no check for an empty range of symbolic bounds.
-            _ => {
-                let n = (end - start + step.clone() - 1).floordiv(step);
-                if n.as_int().is_some() { n.max(0) } else { n }
+            Some(s) if s < 0 => {
+                let back = s.checked_neg().ok_or_else(|| cx.fail(format!("`step` cannot be {s}")))?;
+                (start - end + (back - 1)).floordiv(back).max(0)
             }
+            // As TVM: (end - start + step - 1) // step, no check for an empty range of symbolic bounds.
+            _ => (end - start + step.clone() - 1).floordiv(step),
         }
     };
     cx.result(Dims::Known(vec![cx.analyzer.simplify(&n)]), dtype)
+}
+
+/// How many elements a range has; `None` if these are more than can be counted.
+fn fixed_length(start: i128, end: i128, step: i128) -> Option<i64> {
+    let (span, step) = if step < 0 { (start - end, -step) } else { (end - start, step) };
+    i64::try_from((span.max(0) + step - 1) / step).ok()
 }
 
 fn lower_arange(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {

@@ -6,10 +6,10 @@ use crate::constant::Constant;
 use crate::diag::Diag;
 use crate::dtype::{DType, TypeCode};
 use crate::name::Name;
-use crate::prim::{Buffer, PrimExpr, Var, free_vars, substitute};
+use crate::prim::{Buffer, CmpOp, Intrinsic, PrimExpr, PrimKind, Var, free_vars, substitute};
 use crate::relax::build::BindingBuilder;
 use crate::relax::{ArgKind, Call, Dims, Expr, Leaf, Legalized, Lower, LowerCx, RewriteCx, StructInfo, TensorInfo};
-use crate::tir::{Param, PrimFunc};
+use crate::tir::{Param, PrimFunc, visit_exprs};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Makes a call simpler. `out` is its struct info. The bindings of [`Legalized::Bindings`] may hold calls that are
@@ -70,6 +70,7 @@ fn to_tir(
     };
     let inner_out = out.substitute(&map);
     let mut func = lower(&LowerCx { call: &inner, out: &inner_out, inputs: &inputs })?;
+    strings_only_move(call, &func)?;
     // What a lowering does not read (the shape-giving tensor of `zeros_like`) is no argument.
     let passed: Vec<Leaf> = inputs
         .iter()
@@ -87,6 +88,32 @@ fn to_tir(
         }
     }
     Ok(Legalized::Tir { name: hint.into(), func, args: passed, tir_vars })
+}
+
+/// An error if a function computes with strings: as elements they are numbers of texts, which mean nothing but equality.
+fn strings_only_move(call: &Call, func: &PrimFunc) -> Result<(), Diag> {
+    if func.buffers().all(|b| b.dtype != DType::TEXT) {
+        return Ok(());
+    }
+    let text = |e: &PrimExpr| e.dtype().scalar() == DType::TEXT;
+    let mut computes = false;
+    visit_exprs(&func.body, &mut |e| {
+        computes |= match e.kind() {
+            PrimKind::Var(_)
+            | PrimKind::Load(..)
+            | PrimKind::Select(..)
+            | PrimKind::Let(..)
+            | PrimKind::Broadcast(_) => false,
+            PrimKind::Call(Intrinsic::IfThenElse, _) | PrimKind::Cmp(CmpOp::Eq | CmpOp::Ne, ..) => false,
+            _ => text(e) || e.children().into_iter().any(text),
+        };
+    });
+    if computes {
+        let message =
+            format!("R.{} is not defined for strings, which can be moved and compared for equality", call.op.name());
+        return Err(Diag::error(call.span, message));
+    }
+    Ok(())
 }
 
 /// An error unless the result is known in full.

@@ -70,6 +70,11 @@ fn lower_range(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
     Ok(te.finish(cx.inputs, &[out], cx.call.span))
 }
 
+/// `a` where a range goes forward, else `b`.
+fn forward_of(forward: &PrimExpr, a: &PrimExpr, b: &PrimExpr) -> PrimExpr {
+    PrimExpr::select(forward.clone(), a.clone(), b.clone())
+}
+
 fn lower_extent(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
     let (start, end, step) = (cx.scalar(0)?, cx.scalar(1)?, cx.scalar(2)?);
     let float = start.dtype().is_float();
@@ -82,12 +87,18 @@ fn lower_extent(cx: &LowerCx<'_>) -> Result<PrimFunc, Diag> {
         let still = step.clone().eq(zero.clone());
         let divisor = PrimExpr::select(still.clone(), PrimExpr::number(to, 1.0), step.clone());
         let count = if float {
-            PrimExpr::call(Intrinsic::Ceil, vec![(end - start) / divisor])
+            PrimExpr::call(Intrinsic::Ceil, vec![(end.clone() - start.clone()) / divisor])
         } else {
             // Rounded up; the difference of what is apart by no more than a range may have.
-            zero.clone() - (start - end).floordiv(divisor)
+            zero.clone() - (start.clone() - end.clone()).floordiv(divisor)
         };
-        let fits = count.clone().le(most.clone());
+        let mut fits = count.clone().le(most.clone());
+        if !float {
+            // A difference that wraps has the other sign.
+            let forward = step.clone().gt(zero.clone());
+            let (low, high) = (forward_of(&forward, &start, &end), forward_of(&forward, &end, &start));
+            fits = fits.and(low.clone().ge(high.clone()).or((high - low).gt(zero.clone())));
+        }
         let count = count.max(zero).min(most).cast(DType::I64);
         let store = Stmt::store(&out, vec![PrimExpr::i64(0)], count);
         let checks = [assert(still.logical_not(), "the step of a range is 0"), assert(fits, "a range is too long")];

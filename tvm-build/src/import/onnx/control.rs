@@ -143,9 +143,7 @@ impl<'a> Converter<'a> {
     /// The start of a graph over its inputs and what it captures; `None`, with an error, if there are too many nodes.
     fn enter(&mut self, graph: &Graph, inputs: Vec<Value>, mut scope: Scope) -> Option<Scope> {
         let span = self.emitter.span;
-        if !self.unfold(graph.nodes.len()) {
-            let message = "the graphs in this node unfold to more nodes than Limits::items";
-            self.fault(Fail::limit(message), span);
+        if !self.unfold(graph.nodes.len(), span) {
             return None;
         }
         scope.extend(graph.inputs.iter().map(|i| i.name.clone()).zip(inputs));

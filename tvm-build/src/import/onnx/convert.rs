@@ -24,6 +24,18 @@ use super::value::{Value, dtype};
 /// Deepest nesting of functions of the model that use functions.
 const MAX_FUNCTION_DEPTH: u32 = 32;
 
+/// Nodes that functions and nested graphs may unfold to: so many, and so many for each node of the file.
+const MAX_UNFOLDED: (u64, u64) = (1 << 14, 256);
+
+/// The nodes that a file holds, in its graph, its functions and the graphs in them.
+fn nodes_of(model: &Model) -> u64 {
+    fn count(nodes: &[Node]) -> u64 {
+        let inner = nodes.iter().flat_map(|n| &n.attributes).flat_map(|a| a.value.graphs());
+        nodes.len() as u64 + inner.map(|g| count(&g.nodes)).sum::<u64>()
+    }
+    count(&model.graph.nodes) + model.functions.values().map(|f| count(&f.nodes)).sum::<u64>()
+}
+
 /// The module of a model: one function, `main`; and warnings. Errors are all nodes that cannot be converted.
 pub(super) fn convert(model: &Model, limits: &Limits, custom: &CustomOps) -> Result<(IRModule, Diags), Diags> {
     let graph = &model.graph;
@@ -42,7 +54,7 @@ pub(super) fn convert(model: &Model, limits: &Limits, custom: &CustomOps) -> Res
         decided: Vec::new(),
         unsupported: Vec::new(),
         inlined: 0,
-        max_inlined: limits.items,
+        max_inlined: limits.items.min(MAX_UNFOLDED.0 + MAX_UNFOLDED.1 * nodes_of(model)),
     };
     let function = converter.main(graph);
     converter.report_unsupported();
@@ -311,10 +323,18 @@ impl<'a> Converter<'a> {
         None
     }
 
-    /// Notes nodes of a graph that is converted, perhaps not for the first time; `false` if these are more than allowed.
-    pub(super) fn unfold(&mut self, nodes: usize) -> bool {
-        self.inlined = self.inlined.saturating_add(nodes as u64);
-        self.inlined <= self.max_inlined
+    /// Notes nodes of a graph or function that is converted, perhaps not for the first time; `false` if these are more than
+    /// allowed, which is reported once.
+    pub(super) fn unfold(&mut self, nodes: usize, span: Span) -> bool {
+        let before = self.inlined <= self.max_inlined;
+        self.inlined = self.inlined.saturating_add(1 + nodes as u64);
+        let fits = self.inlined <= self.max_inlined;
+        if before && !fits {
+            let most = self.max_inlined;
+            let message = format!("functions and nested graphs unfold to more than {most} nodes");
+            self.fault(Fail::limit(message), span);
+        }
+        fits
     }
 
     /// Inlines a function of the model.
@@ -325,14 +345,12 @@ impl<'a> Converter<'a> {
         values: Vec<Option<Value>>,
         place: Place<'_>,
     ) -> Option<Made> {
-        self.inlined = self.inlined.saturating_add(function.nodes.len() as u64);
-        let (unfolded, most) = (self.inlined, self.max_inlined);
+        if !self.unfold(function.nodes.len(), node.span) {
+            return None;
+        }
         let mut fail = |message: String| self.refuse(node, Fail::limit(message));
         if place.depth >= MAX_FUNCTION_DEPTH {
             return fail(format!("functions use functions deeper than {MAX_FUNCTION_DEPTH} levels"));
-        }
-        if unfolded > most {
-            return fail("the functions of the model unfold to more nodes than Limits::items".to_owned());
         }
         if values.len() > function.inputs.len() {
             return fail(format!("{} inputs are given, and the function has {}", values.len(), function.inputs.len()));

@@ -130,6 +130,12 @@ impl OpCx<'_> {
         Ok(known_dims(value, role)?)
     }
 
+    /// The dimensions of a tensor that must have `N` axes.
+    pub(crate) fn dims_of<const N: usize>(&self, value: &Value, role: &str) -> Result<[PrimExpr; N], Fail> {
+        let dims = self.dims(value, role)?;
+        dims.try_into().map_err(|dims| format!("{role} must have {N} axes, and its shape is {dims:?}").into())
+    }
+
     /// The elements of an input that must be constant integers.
     pub(crate) fn fixed_ints(&self, value: &Value, role: &str) -> Result<Vec<i64>, Fail> {
         value.fixed_ints().ok_or_else(|| Fail::limit(format!("{role} must be constant integers")))

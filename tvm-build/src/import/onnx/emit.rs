@@ -25,6 +25,9 @@ use super::limits::check_rank;
 use super::list::Content;
 use super::value::{Pending, Value, ints_of};
 
+/// Most calls that hang on one another without being bound.
+const MAX_DEPTH: u32 = 64;
+
 /// Why a node cannot be converted. The driver adds where.
 #[derive(Debug)]
 pub(crate) struct Fail {
@@ -205,9 +208,14 @@ impl Emitter {
             Some((stand_in, value)) if stand_in == leaf => self.tensor(value),
             _ => Ok(Value::Leaf(leaf)),
         });
-        let args = args.collect::<Result<_, _>>()?;
+        let args = args.collect::<Result<Vec<_>, Fail>>()?;
+        let mut depth = args.iter().map(Value::depth).max().unwrap_or(0) + 1;
+        if depth > MAX_DEPTH {
+            args.iter().try_for_each(|arg| self.bind(arg).map(drop))?;
+            depth = 1;
+        }
         let bound = OnceCell::new();
-        Ok(Value::Call(Rc::new(Pending { op, args, attrs: call.attrs, info, span: self.span, bound, known })))
+        Ok(Value::Call(Rc::new(Pending { op, args, attrs: call.attrs, info, span: self.span, depth, bound, known })))
     }
 
     /// A value whose elements are known by now to be symbolic dimensions, as these; other values as they are.

@@ -28,6 +28,6 @@ pub(super) fn check_rank(rank: usize) -> Result<(), String> {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { file_bytes: 1 << 37, items: 1 << 22, tensor_elements: 1 << 40, dense_bytes: 1 << 30 }
+        Limits { file_bytes: 1 << 37, items: 1 << 22, tensor_elements: 1 << 40, dense_bytes: 1 << 28 }
     }
 }

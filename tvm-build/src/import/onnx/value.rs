@@ -45,12 +45,23 @@ pub(crate) struct Pending {
     pub(crate) attrs: Vec<AttrValue>,
     pub(crate) info: StructInfo,
     pub(crate) span: Span,
+    /// How many calls that are not bound hang on one another below it.
+    pub(crate) depth: u32,
     pub(crate) bound: OnceCell<Leaf>,
     /// The result, where it is known and the call is there nevertheless.
     pub(crate) known: Option<Known>,
 }
 
 impl Value {
+    /// How many calls that are not bound hang on one another in the value.
+    pub(crate) fn depth(&self) -> u32 {
+        match self {
+            Value::Call(call) if call.bound.get().is_none() => call.depth,
+            Value::Tuple(items) => items.iter().map(Value::depth).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// A shape argument.
     pub(crate) fn shape(dims: Vec<PrimExpr>) -> Value {
         Value::Leaf(Leaf::Shape(dims))
@@ -145,8 +156,14 @@ pub(crate) fn constant(tensor: &Tensor) -> Result<Constant, String> {
         .map_err(|_| format!("a tensor of {} does not have the size its shape asks for", tensor.dtype.name()))
 }
 
-/// The dtype of an element type.
+/// The dtype of an element type. Complex numbers are an error: no back end holds them.
 pub(crate) fn dtype(dtype: DataType) -> Result<DType, String> {
+    if matches!(dtype, DataType::Complex64 | DataType::Complex128) {
+        return Err(format!(
+            "elements of {} are not supported; real and imaginary parts as an axis of 2 are",
+            dtype.name()
+        ));
+    }
     dtype.name().parse().map_err(|_| format!("there is no dtype for elements of {}", dtype.name()))
 }
 

@@ -1,7 +1,8 @@
 //! FoldConstant: what depends on constants alone is computed now.
 
 use super::dead_code_elimination::remove_unused_bindings;
-use super::support::{evaluate, is_primitive, map_functions, prim_func, rewrite};
+use super::support::evaluate::{self, Budget};
+use super::support::{is_primitive, map_functions, prim_func, rewrite};
 use crate::pass::{Pass, PassCx};
 use std::collections::BTreeMap;
 use tvm_ir::constant::Constant;
@@ -14,11 +15,12 @@ use tvm_ir::relax::{Binding, Call, CallTir, Effects, Expr, Leaf, Legalized, Stru
 /// Computes `call_tir` of constants, and in dataflow blocks op calls of constants, with the reference interpreter; puts
 /// constants and shapes where their variables stood; removes what nothing needs any more. Calls that only create a
 /// tensor of more than 1024 elements stay (`zeros` is cheaper computed than stored), and so does what would take
-/// too long.
+/// too long or too much memory for a module with constants of this size.
 pub(super) static FOLD_CONSTANT: Pass =
     Pass { name: "FoldConstant", doc: "computes what depends on constants alone", params: &[], run };
 
 fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
+    let mut budget = Budget::of(module);
     map_functions(module, |module, _, f| {
         if is_primitive(f) {
             return Ok(f.clone());
@@ -30,8 +32,8 @@ fn run(module: &mut IRModule, _cx: &PassCx<'_>) -> Result<(), Diags> {
                 b.value = Expr::Call(c);
             }
             let value = match &b.value {
-                Expr::CallTir(c) => fold_call_tir(module, c, &b)?,
-                Expr::Call(c) if place.dataflow => fold_call(c, &b)?,
+                Expr::CallTir(c) => fold_call_tir(module, c, &b, &mut budget)?,
+                Expr::Call(c) if place.dataflow => fold_call(c, &b, &mut budget)?,
                 Expr::Leaf(l @ Leaf::Const(_)) => Some(Expr::Leaf(l.clone())),
                 _ => None,
             };
@@ -76,17 +78,17 @@ fn as_value(out: &StructInfo, mut results: Vec<Constant>) -> Option<Expr> {
     }
 }
 
-fn fold_call_tir(module: &IRModule, c: &CallTir, b: &Binding) -> Result<Option<Expr>, Diag> {
+fn fold_call_tir(module: &IRModule, c: &CallTir, b: &Binding, budget: &mut Budget) -> Result<Option<Expr>, Diag> {
     if !c.inplace.is_empty() || creates_much(&c.args, &c.out) {
         return Ok(None);
     }
     let Some(args) = constants(&c.args) else { return Ok(None) };
     let func = prim_func(module, &c.func, b.span)?;
-    let results = evaluate::evaluate(func, &args, &c.tir_vars, &c.out);
+    let results = evaluate::evaluate(func, &args, &c.tir_vars, &c.out, budget);
     Ok(results.and_then(|r| as_value(&c.out, r)))
 }
 
-fn fold_call(c: &Call, b: &Binding) -> Result<Option<Expr>, Diag> {
+fn fold_call(c: &Call, b: &Binding, budget: &mut Budget) -> Result<Option<Expr>, Diag> {
     if c.op.def().effects != Effects::Pure || creates_much(&c.args, b.var.info()) {
         return Ok(None);
     }
@@ -106,22 +108,22 @@ fn fold_call(c: &Call, b: &Binding) -> Result<Option<Expr>, Diag> {
     match ops::legalize(c, b.var.info()).map_err(|d| d.at(c.span.or(b.span)))? {
         Legalized::Tir { func, args, tir_vars, .. } => {
             let Some(args) = constants(&args) else { return Ok(None) };
-            let results = evaluate::evaluate(&func, &args, &tir_vars, b.var.info());
+            let results = evaluate::evaluate(&func, &args, &tir_vars, b.var.info(), budget);
             Ok(results.and_then(|r| as_value(b.var.info(), r)))
         }
-        Legalized::Bindings { bindings, result } => fold_bindings(bindings, &result),
+        Legalized::Bindings { bindings, result } => fold_bindings(bindings, &result, budget),
         Legalized::Keep => Ok(None),
     }
 }
 
 /// The result of bindings that an op stands for, when all of them fold.
-fn fold_bindings(bindings: Vec<Binding>, result: &Leaf) -> Result<Option<Expr>, Diag> {
+fn fold_bindings(bindings: Vec<Binding>, result: &Leaf, budget: &mut Budget) -> Result<Option<Expr>, Diag> {
     let mut known: BTreeMap<Var, Leaf> = BTreeMap::new();
     let put = |l: &Leaf, known: &BTreeMap<Var, Leaf>| l.as_var().and_then(|v| known.get(v)).unwrap_or(l).clone();
     for b in bindings {
         let value = map_expr_leaves(&b.value, &mut |l| put(l, &known));
         let folded = match &value {
-            Expr::Call(c) => fold_call(c, &b)?,
+            Expr::Call(c) => fold_call(c, &b, budget)?,
             Expr::Leaf(Leaf::Const(_)) => Some(value.clone()),
             Expr::Tuple(items) if constants(items).is_some() => Some(value.clone()),
             Expr::TupleGetItem(Leaf::Tuple(items), i) => items.get(*i).cloned().map(Expr::Leaf),

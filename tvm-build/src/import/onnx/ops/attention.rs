@@ -32,7 +32,7 @@ pub(super) fn split_heads(cx: &mut OpCx<'_>, x: &Value, heads: i64, role: &str) 
 
 /// `(batch, heads, length, size)` as `(batch, length, heads * size)`.
 pub(super) fn merged_heads(cx: &mut OpCx<'_>, x: &Value) -> Result<Value, Fail> {
-    let dims = cx.dims(x, "the result")?;
+    let dims = cx.dims_of::<4>(x, "the result")?;
     let x = transposed(cx, x, [0, 2, 1, 3])?;
     let hidden = PrimExpr::binary(BinOp::Mul, dims[1].clone(), dims[3].clone());
     cx.reshape(&x, vec![dims[0].clone(), dims[2].clone(), hidden])
@@ -200,7 +200,7 @@ pub(super) struct Steps {
 
 /// Keys or values with each head repeated for the heads of the queries that share it.
 pub(in super::super) fn shared_heads(cx: &mut OpCx<'_>, q: &Value, x: Value) -> Result<Value, Fail> {
-    let (dims, own) = (cx.dims(q, "Q")?, cx.dims(&x, "K or V")?);
+    let (dims, own) = (cx.dims_of::<4>(q, "Q")?, cx.dims_of::<4>(&x, "K or V")?);
     let share = match (dims[1].as_int(), own[1].as_int()) {
         (Some(q), Some(k)) if k > 0 && q % k == 0 => q / k,
         _ if dims[1] == own[1] => 1,
@@ -268,7 +268,7 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
     let k = with_heads(cx, k, "kv_num_heads", "K")?;
     let v = with_heads(cx, v, "kv_num_heads", "V")?;
     let dtype = cx.dtype(&q, "Q")?;
-    let dims = cx.dims(&q, "Q")?;
+    let dims = cx.dims_of::<4>(&q, "Q")?;
     let (mut offset, mut present) = (PrimExpr::i64(0), (k.clone(), v.clone()));
     match (&past_key, &past_value) {
         (Some(key), Some(value)) => {
@@ -282,7 +282,7 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
         _ => return Err("past_key and past_value must be given together".into()),
     }
     let (key, value) = present.clone();
-    let keys = cx.dims(&key, "K")?;
+    let keys = cx.dims_of::<4>(&key, "K")?;
     let size = dims[3].as_int();
     let scale = head_scale(scale, size)?;
     let mut hides_all = mask.is_some() || valid.is_some() || sight.left >= 0 || sight.right >= 0;
@@ -329,12 +329,12 @@ pub(super) fn rotated(
     part: i64,
     interleaved: bool,
 ) -> Result<Value, Fail> {
-    let dims = cx.dims(x, "X")?;
+    let dims = cx.dims_of::<4>(x, "X")?;
     let size = dims[3].as_int().ok_or("the size of a head must be fixed")?;
     let half = part / 2;
     let turned = if part == size { x.clone() } else { along(cx, x, 3, 0, part)? };
     let (a, b) = if interleaved {
-        let mut pairs = dims.clone();
+        let mut pairs = dims.to_vec();
         pairs[3] = PrimExpr::i64(half);
         pairs.push(PrimExpr::i64(2));
         let x = cx.reshape(&turned, pairs)?;
@@ -352,7 +352,7 @@ pub(super) fn rotated(
     let imaginary = cx.apply("add", &[&sa, &cb])?;
     let mut out = if interleaved {
         let both = cx.call("stack", vec![Value::Tuple(vec![real, imaginary])], vec![("axis", 4.into())])?;
-        let mut joined = dims.clone();
+        let mut joined = dims.to_vec();
         joined[3] = PrimExpr::i64(part);
         cx.reshape(&both, joined)?
     } else {
@@ -380,7 +380,7 @@ fn rotary_embedding(cx: &mut OpCx<'_>) -> Outputs {
         3 => (split_heads(cx, &x, heads, "X")?, 2),
         rank => return Err(format!("X must have 3 or 4 axes, and its rank is {rank}").into()),
     };
-    let dims = cx.dims(&x, "X")?;
+    let dims = cx.dims_of::<4>(&x, "X")?;
     let size = dims[3].as_int().ok_or("the size of a head must be fixed")?;
     let part = if part == 0 { size } else { part };
     if part < 0 || part > size || part % 2 != 0 {

@@ -49,7 +49,7 @@ fn linear_attention(cx: &mut OpCx<'_>) -> Outputs {
     let [out, state] = &cx.emitter.fields(&both)?[..] else {
         return Err("R.nn.linear_attention does not give two tensors".into());
     };
-    let dims = cx.dims(out, "the result")?;
+    let dims = cx.dims_of::<4>(out, "the result")?;
     let hidden = PrimExpr::binary(BinOp::Mul, dims[2].clone(), dims[3].clone());
     Ok(vec![cx.reshape(out, vec![dims[0].clone(), dims[1].clone(), hidden])?, state.clone()])
 }

@@ -190,3 +190,11 @@ fn expanding_by_a_computed_shape() {
     let lists = vec![list("rank", &[2]), list("shape", &[4, -1]), list("minus", &[-1])];
     assert_eq!(bindings(&model(13, "3", lists, ones)), ["gv = broadcast_to(x, [4, 3])"]);
 }
+
+#[test]
+fn a_sum_of_thousands_does_not_nest() {
+    let names: Vec<String> = (0..3000).map(|i| if i % 2 == 0 { "x".to_owned() } else { "w".to_owned() }).collect();
+    let inputs: Vec<&str> = names.iter().map(String::as_str).collect();
+    let model = model(18, "2", vec![weight("w", &[2])], vec![node("Sum", &inputs, &["y"])]);
+    assert_eq!(bindings(&model).len(), 2999);
+}

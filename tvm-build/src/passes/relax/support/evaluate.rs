@@ -1,19 +1,75 @@
 //! PrimFuncs on constants, at compile time.
 //!
-//! Work is bounded: what would take longer than [`MAX_ITERATIONS`] or give more than [`MAX_BYTES`] is left for run
-//! time. Transposes, the usual preparation of weights, are copied without interpreting a loop nest.
+//! Work is bounded by a [`Budget`] in proportion to the constants of the module: what is beyond it is left for run time.
+//! Transposes, the usual preparation of weights, are copied without interpreting a loop nest.
 
 use tvm_ir::constant::{Bytes, Constant};
 use tvm_ir::interp::{Options, TensorBuf, run_on_constants};
+use tvm_ir::module::IRModule;
 use tvm_ir::prim::{PrimExpr, PrimKind};
-use tvm_ir::relax::{StructInfo, TensorInfo};
+use tvm_ir::relax::{Leaf, StructInfo, TensorInfo, visit_leaves};
 use tvm_ir::tir::{Param, PrimFunc, Stmt};
 
 /// Loop iterations that one evaluation may take: a few seconds.
 const MAX_ITERATIONS: u64 = 1 << 27;
 
-/// Bytes of all outputs of one evaluation.
-const MAX_BYTES: u64 = 1 << 30;
+/// Loop iterations of all evaluations of a pass, and those for each byte of the module's constants.
+const ITERATIONS: (u64, u64) = (1 << 22, 32);
+
+/// Bytes by which constants may grow in a pass, and those for each byte of the module's constants: eight make `float32` of
+/// four bits.
+const GROWTH: (u64, u64) = (1 << 24, 8);
+
+/// Iterations of a loop whose number is not known before it runs.
+const UNKNOWN: u64 = 1 << 12;
+
+/// What a pass may still spend on constants. A small file cannot ask for much of it.
+pub(crate) struct Budget {
+    iterations: u64,
+    bytes: u64,
+}
+
+impl Budget {
+    /// For a pass over a module.
+    pub(crate) fn of(module: &IRModule) -> Budget {
+        fn size(l: &Leaf) -> u64 {
+            match l {
+                Leaf::Const(c) => c.data().len() as u64,
+                Leaf::Tuple(items) => items.iter().map(size).sum(),
+                _ => 0,
+            }
+        }
+        let mut bytes = 0u64;
+        for (_, f) in module.relax_funcs() {
+            f.body.bindings().for_each(|b| visit_leaves(&b.value, &mut |l| bytes = bytes.saturating_add(size(l))));
+        }
+        let of = |(base, each): (u64, u64)| bytes.saturating_mul(each).saturating_add(base);
+        Budget { iterations: of(ITERATIONS), bytes: of(GROWTH) }
+    }
+
+    /// Takes what an evaluation needs; `false`, and nothing is taken, if that is more than is left.
+    fn take(&mut self, iterations: u64, bytes: u64) -> bool {
+        let fits = iterations <= self.iterations.min(MAX_ITERATIONS) && bytes <= self.bytes;
+        if fits {
+            self.iterations -= iterations;
+            self.bytes -= bytes;
+        }
+        fits
+    }
+}
+
+/// Iterations of the loops in a statement, about.
+fn iterations(s: &Stmt) -> u64 {
+    let inner = s.children().into_iter().map(iterations).fold(0u64, u64::saturating_add);
+    match s {
+        Stmt::For(f) => {
+            let count = f.extent.as_int().map_or(UNKNOWN, |n| u64::try_from(n).unwrap_or(0));
+            count.saturating_mul(inner.saturating_add(1))
+        }
+        Stmt::While(..) => inner.saturating_add(1).saturating_mul(UNKNOWN),
+        _ => inner,
+    }
+}
 
 /// The outputs of a PrimFunc called with constants; `None` when they are not known at compile time (symbolic shapes, too
 /// much work, or something that the interpreter reports as an error: it is reported again where the function runs).
@@ -22,19 +78,22 @@ pub(crate) fn evaluate(
     args: &[Constant],
     tir_vars: &[PrimExpr],
     out: &StructInfo,
+    budget: &mut Budget,
 ) -> Option<Vec<Constant>> {
     let outs = out.tensors()?;
     let mut total = 0u64;
     for t in &outs {
         total = total.checked_add(bytes(t)?)?;
     }
-    if total > MAX_BYTES {
-        return None;
-    }
+    let given = args.iter().map(|a| a.data().len() as u64).fold(0u64, u64::saturating_add);
+    let growth = total.saturating_sub(given);
     if let (Some(permuted), [arg], [t]) = (permutation(func), args, outs.as_slice()) {
-        if let Some(c) = permute(arg, &permuted, t) {
+        if let Some(c) = budget.take(0, growth).then(|| permute(arg, &permuted, t)).flatten() {
             return Some(vec![c]);
         }
+    }
+    if !budget.take(iterations(&func.body), growth) {
+        return None;
     }
     let mut bufs = Vec::new();
     for t in &outs {

@@ -179,7 +179,7 @@ fn decode(dtype: DType, bits: PrimExpr) -> PrimExpr {
 /// The bits of a value in the wider type, which the packed type holds.
 fn encode(dtype: DType, value: PrimExpr) -> PrimExpr {
     if dtype.is_float() {
-        return encode_float4(value);
+        return once(value, "v", encode_float4);
     }
     let byte = DType::U8.with_lanes(dtype.lanes);
     bin(BinOp::BitAnd, value.cast(byte), int(byte, (1 << dtype.bits) - 1))
@@ -188,7 +188,7 @@ fn encode(dtype: DType, value: PrimExpr) -> PrimExpr {
 /// A number of any type as a packed one, in the wider type: as a cast is, saturating from floats, wrapping from integers.
 fn convert(dtype: DType, value: PrimExpr) -> PrimExpr {
     if dtype.is_float() {
-        return decode_float4(encode_float4(comparable(value)));
+        return once(comparable(value), "v", |v| once(encode_float4(v), "bits", decode_float4));
     }
     let wide = wide(dtype);
     let saturates = value.dtype().is_float();
@@ -215,6 +215,17 @@ fn binary(dtype: DType, op: BinOp, a: PrimExpr, b: PrimExpr) -> PrimExpr {
         BinOp::Min | BinOp::Max | BinOp::BitAnd | BinOp::BitOr | BinOp::BitXor | BinOp::Shr => bin(op, a, b),
         _ => wrap(dtype, bin(op, a, b)),
     }
+}
+
+/// What `f` makes of a value that it uses more than once: computed once, if it takes work.
+fn once(value: PrimExpr, name: &str, f: impl FnOnce(PrimExpr) -> PrimExpr) -> PrimExpr {
+    if matches!(value.kind(), PrimKind::Var(_) | PrimKind::Load(..)) || value.children().is_empty() {
+        return f(value);
+    }
+    let var = Var::new(name, value.dtype());
+    let body = f(var.expr());
+    let dtype = body.dtype();
+    PrimExpr::new(PrimKind::Let(var, value, body), dtype)
 }
 
 /// The value of bits of `float4_e2m1fn`: moved to their places in a `float32`, whose exponent is too small by 126.

@@ -24,9 +24,12 @@ fn dim(extent: i64) -> PrimExpr {
     PrimExpr::i64(extent)
 }
 
+/// Most heads of a layer.
+const MAX_HEADS: i64 = 1 << 20;
+
 fn num_heads(cx: &OpCx<'_>, attribute: &str) -> Result<i64, Fail> {
-    let heads = cx.node.int(attribute)?.filter(|&n| n > 0);
-    heads.ok_or_else(|| format!("attribute '{attribute}' must be a positive number").into())
+    let heads = cx.node.int(attribute)?.filter(|n| (1..=MAX_HEADS).contains(n));
+    heads.ok_or_else(|| format!("attribute '{attribute}' must be a number from 1 to {MAX_HEADS}").into())
 }
 
 /// `(batch, length, heads * size)` as `(batch, heads, length, size)`.
@@ -107,7 +110,7 @@ fn masked(
     past: Option<&PrimExpr>,
 ) -> Result<Option<Value>, Fail> {
     let dtype = cx.dtype(q, "query")?;
-    let (queries, keys) = (cx.dims(q, "query")?[2].clone(), cx.dims(k, "key")?[2].clone());
+    let (queries, keys) = (cx.dims_of::<4>(q, "query")?[2].clone(), cx.dims_of::<4>(k, "key")?[2].clone());
     let mut bias = added;
     if let Some((mask, hidden)) = mask {
         let seen = visible(cx, &mask, &keys)?;
@@ -185,7 +188,7 @@ fn attended(
     softcap: f64,
     bias: Option<Value>,
 ) -> Result<Value, Fail> {
-    let size = cx.dims(&q, "query")?[3].as_int();
+    let size = cx.dims_of::<4>(&q, "query")?[3].as_int();
     // 0 stands for the usual scale.
     let scale = head_scale(scale.filter(|&s| s != 0.0), size)?;
     let dtype = cx.dtype(&q, "query")?;
@@ -270,7 +273,7 @@ fn rotary_embedding(cx: &mut OpCx<'_>) -> Outputs {
     } else {
         x
     };
-    let dims = cx.dims(&x, "input")?;
+    let dims = cx.dims_of::<4>(&x, "input")?;
     let size = dims[3].as_int().ok_or("the size of a head must be fixed")?;
     let part = if part > 0 { part } else { size };
     if part != turned || part > size {
@@ -317,7 +320,7 @@ fn group_query_attention(cx: &mut OpCx<'_>) -> Outputs {
     let mut q = heads_first(cx, &query, heads, "query")?;
     let mut k = heads_first(cx, &key, kv_heads, "key")?;
     let v = heads_first(cx, &value, kv_heads, "value")?;
-    let (dtype, dims) = (cx.dtype(&q, "query")?, cx.dims(&q, "query")?);
+    let (dtype, dims) = (cx.dtype(&q, "query")?, cx.dims_of::<4>(&q, "query")?);
     let (batch, length) = (dims[0].clone(), dims[2].clone());
     // The keys that were there before, of each sequence: (batch, 1). A prompt may be padded on the right.
     let lengths = cx.astype(&lengths, DType::I64)?;
@@ -338,7 +341,7 @@ fn group_query_attention(cx: &mut OpCx<'_>) -> Outputs {
         k = rotated(cx, &k, caches, part, interleaved)?;
     }
     let (mut present, past) = grown(cx, (k, v), past_key, past_value)?;
-    let keys = cx.dims(&present.0, "key")?[2].clone();
+    let keys = cx.dims_of::<4>(&present.0, "key")?[2].clone();
     if !batch.is_int(1) && !past.is_int(0) {
         // Sequences of different lengths: what is new comes right behind what was there.
         let index = behind(cx, &before, &past, &keys)?;
@@ -374,8 +377,8 @@ fn behind(cx: &mut OpCx<'_>, before: &Value, past: &PrimExpr, keys: &PrimExpr) -
 
 /// The rows of a (batch, heads, length, size) that an index (batch, places) names.
 fn picked(cx: &mut OpCx<'_>, x: &Value, index: &Value) -> Result<Value, Fail> {
-    let dims = cx.dims(x, "keys or values")?;
-    let places = cx.dims(index, "the index")?[1].clone();
+    let dims = cx.dims_of::<4>(x, "keys or values")?;
+    let places = cx.dims_of::<2>(index, "the index")?[1].clone();
     let index = cx.reshape(index, vec![dims[0].clone(), dim(1), places.clone(), dim(1)])?;
     let shape = Value::shape(vec![dims[0].clone(), dims[1].clone(), places, dims[3].clone()]);
     let index = cx.call("broadcast_to", vec![index, shape], vec![])?;
