@@ -50,8 +50,14 @@ pub fn load_with(path: &Path, onnx: onnx::ImportOptions, sources: &mut SourceMap
             let module = parse_module(sources, &path.display().to_string(), &text, ParseOptions::default())?;
             Ok(Model { module, files: vec![path.to_owned()], overridable: Vec::new(), warnings: Diags::new() })
         }
-        _ => Err(Diag::error(Span::NONE, format!("the format of {} is not known", path.display()))
-            .help("models end in .onnx, TVMScript text in .py, .tvm or .txt")
+        ending => Err(Diag::error(Span::NONE, format!("the format of {} is not known", path.display()))
+            .help(match ending {
+                Some("pt" | "pth" | "pt2" | "ckpt" | "safetensors" | "bin") => {
+                    "export the model to ONNX: torch.onnx.export(model, example_inputs, \"model.onnx\")"
+                }
+                Some("h5" | "keras" | "pb" | "tflite") => "convert the model to ONNX, with tf2onnx for example",
+                _ => "models end in .onnx, TVMScript text in .py, .tvm or .txt",
+            })
             .into()),
     }
 }

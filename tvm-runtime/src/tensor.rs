@@ -286,7 +286,14 @@ pub const fn dim(extent: usize) -> i64 {
     if extent as u64 > i64::MAX as u64 { i64::MAX } else { extent as i64 }
 }
 
-/// Number of elements of a shape; `None` if an extent is negative or the product does not fit.
+/// Number of elements of a shape; `None` if an extent is negative or the product does not fit, also that of the extents
+/// beside a 0.
 pub(crate) fn elements(dims: &[i64]) -> Option<usize> {
-    dims.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))
+    let one = |d: i64| usize::try_from(d).ok();
+    if !dims.contains(&0) {
+        return dims.iter().try_fold(1usize, |n, &d| n.checked_mul(one(d)?));
+    }
+    // Kernels go through the other axes of a tensor without elements nevertheless.
+    let others = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(one(d)?.max(1)))?;
+    (others as u64 <= 1 << 40).then_some(0)
 }

@@ -11,13 +11,13 @@ use crate::tvmc::{root, tvmc};
 use mutate::{Rng, mutated};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Models of at most this size are changed: larger ones take longer and reach no other code.
 const MODEL_BYTES: usize = 60_000;
-/// Seconds of a processor that a model may take. The program is not optimised here; an optimised one takes a tenth.
-const SECONDS: u64 = 10;
+/// Seconds of a processor that a model may take. The program is not optimised here; an optimised one takes less than a tenth.
+const SECONDS: u64 = 60;
 /// Kilobytes of address space.
 const KILOBYTES: u64 = 500_000;
 
@@ -53,7 +53,9 @@ pub(crate) fn fault(program: &Path, model: &Path) -> Option<String> {
     let first = |word: &str| text.lines().find(|l| l.contains(word)).unwrap_or_default().to_owned();
     match output.status.code() {
         Some(0) => None,
-        Some(1) if text.contains("after the pass") => Some(format!("a pass breaks the module: {}", first("after the pass"))),
+        Some(1) if text.contains("after the pass") => {
+            Some(format!("a pass breaks the module: {}", first("after the pass")))
+        }
         Some(1) if text.len() > 1 << 20 => Some(format!("{} bytes of messages", text.len())),
         Some(1) if text.starts_with("error: ") && text.contains("\n --> ") => None,
         Some(1) => Some(format!("a message without a place: {text}")),

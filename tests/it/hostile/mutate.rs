@@ -58,16 +58,57 @@ const WILD: &[i64] = &[
 ];
 
 const NAMES: &[&str] = &[
-    "", "x", "y", "float", "main", "\0", "a\0b", "../secret.bin", "/etc/passwd", "a\u{202e}b", "ünïcode", "0", " ", "\n",
-    "self", "R", "%s%n", "\"); system(\"", "*/", "tvm_context",
+    "",
+    "x",
+    "y",
+    "float",
+    "main",
+    "\0",
+    "a\0b",
+    "../secret.bin",
+    "/etc/passwd",
+    "a\u{202e}b",
+    "ünïcode",
+    "0",
+    " ",
+    "\n",
+    "self",
+    "R",
+    "%s%n",
+    "\"); system(\"",
+    "*/",
+    "tvm_context",
 ];
 
-const DOMAINS: &[&str] = &["", "ai.onnx", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "local", "nowhere"];
+const DOMAINS: &[&str] =
+    &["", "ai.onnx", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "local", "nowhere"];
 
 const EQUATIONS: &[&str] = &[
-    "", "->", ",", "...->", "ij,jk->ik", "ii->i", "ii", "i,i->", "...i,i...->...", "ij->ji", "ijklmnopqrstuvwxyz->",
-    "i j , j k -> i k", "ij,jk->ikz", "a->aa", "é->é", "....->", "ij->->i", "b...,b...->b...", "NOTSET", "VALID", "wrap",
-    "cubic", "linear", "reflect", "SAME_LOWER",
+    "",
+    "->",
+    ",",
+    "...->",
+    "ij,jk->ik",
+    "ii->i",
+    "ii",
+    "i,i->",
+    "...i,i...->...",
+    "ij->ji",
+    "ijklmnopqrstuvwxyz->",
+    "i j , j k -> i k",
+    "ij,jk->ikz",
+    "a->aa",
+    "é->é",
+    "....->",
+    "ij->->i",
+    "b...,b...->b...",
+    "NOTSET",
+    "VALID",
+    "wrap",
+    "cubic",
+    "linear",
+    "reflect",
+    "SAME_LOWER",
 ];
 
 /// A model with a few changes; `others` are whole models that parts are taken from.
@@ -81,8 +122,15 @@ pub(crate) fn mutated(model: &[u8], others: &[Vec<u8>], rng: &mut Rng) -> Vec<u8
             3 => {
                 // An operator in place of another.
                 let donor = &others[rng.below(others.len())];
-                if let Some(op) = decode(donor, Kind::Model).and_then(|d| pick(&d, rng, |f, k| k == Kind::Node && f.number == 4)) {
-                    change(&mut fields, rng, |f, k| k == Kind::Node && f.number == 4, |f, _| f.value = op.value.clone());
+                if let Some(op) =
+                    decode(donor, Kind::Model).and_then(|d| pick(&d, rng, |f, k| k == Kind::Node && f.number == 4))
+                {
+                    change(
+                        &mut fields,
+                        rng,
+                        |f, k| k == Kind::Node && f.number == 4,
+                        |f, _| f.value = op.value.clone(),
+                    );
                 }
             }
             4 => names_swapped(&mut fields, rng),
@@ -200,7 +248,8 @@ fn number(f: &mut Field, rng: &mut Rng) {
         (Value::Bytes(bytes), _) => raw(bytes, rng),
         (Value::Fixed(bytes), _) => {
             let value = rng.of(&[0.0, -1.0, 1e30, f64::NAN, f64::INFINITY, 1e-30, 0.5, 3.0]);
-            *bytes = if bytes.len() == 4 { (value as f32).to_le_bytes().to_vec() } else { value.to_le_bytes().to_vec() };
+            *bytes =
+                if bytes.len() == 4 { (value as f32).to_le_bytes().to_vec() } else { value.to_le_bytes().to_vec() };
         }
         (Value::Message(_), _) => siblings(f, rng),
     }
@@ -299,7 +348,8 @@ fn names_swapped(fields: &mut Vec<Field>, rng: &mut Rng) {
 /// A message of another model in place of one of the same kind, or beside it.
 fn spliced(fields: &mut Vec<Field>, others: &[Vec<u8>], rng: &mut Rng) {
     let Some(donor) = decode(&others[rng.below(others.len())], Kind::Model) else { return };
-    let kind = rng.of(&[Kind::Attribute, Kind::Tensor, Kind::Type, Kind::ValueInfo, Kind::Node, Kind::Graph, Kind::Function]);
+    let kind =
+        rng.of(&[Kind::Attribute, Kind::Tensor, Kind::Type, Kind::ValueInfo, Kind::Node, Kind::Graph, Kind::Function]);
     let same = |f: &Field, _: Kind| f.role == Role::Message(kind);
     let Some(part) = pick(&donor, rng, same) else { return };
     let mut left = rng.below(count(fields, Kind::Model, &same));

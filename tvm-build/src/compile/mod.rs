@@ -256,8 +256,8 @@ fn check_limit(diags: &mut Diags, what: &str, bytes: u64, limit: Option<u64>) {
     }
 }
 
-/// A module's name is a Rust identifier.
-fn check_name(name: &str) -> Result<(), Diag> {
+/// An error unless a name can be that of a module: a Rust identifier that begins with a letter and is no keyword.
+pub fn check_name(name: &str) -> Result<(), Diag> {
     let mut chars = name.chars();
     let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic());
     if starts && chars.all(|c| c.is_ascii_alphanumeric() || c == '_') && !RUST_KEYWORDS.contains(&name) {

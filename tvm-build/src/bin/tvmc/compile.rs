@@ -4,7 +4,7 @@ use crate::args::CompileArgs;
 use crate::session::{Failure, Session};
 use std::time::Instant;
 use tvm_build::codegen::SourceFile;
-use tvm_build::compile::{Options, compile_module};
+use tvm_build::compile::{Options, check_name, compile_module};
 use tvm_build::toolchain::Toolchain;
 
 pub fn run(args: &CompileArgs) -> Result<(), Failure> {
@@ -14,7 +14,9 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
         Some(name) => name.clone(),
         None => {
             let stem = args.model.model.file_stem().and_then(|s| s.to_str()).unwrap_or("model");
-            stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+            let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+            // A Rust module cannot be named `3d_unet`, `_` or `loop`.
+            if check_name(&name).is_ok() { name } else { format!("model_{name}") }
         }
     };
     let start = Instant::now();

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::foreign;
 use super::limits::Limits;
 use super::proto::StringStringEntryProto;
 use crate::import::file;
@@ -60,8 +61,9 @@ impl Folder {
         };
         let Some((start, end)) = range else {
             let length = length.map_or("the rest".to_owned(), |n| format!("{n} bytes"));
+            let foreign = foreign::recognize(&file).map_or(String::new(), |(what, help)| format!("; {what}: {help}"));
             return Err(format!(
-                "external data wants {length} at offset {offset} of '{location}', which holds {size} bytes"
+                "external data wants {length} at offset {offset} of '{location}', which holds {size} bytes{foreign}"
             ));
         };
         Ok(file.slice(start..end))
@@ -83,7 +85,13 @@ impl Folder {
             return Ok(bytes.clone());
         }
         let real = |path: &Path| {
-            std::fs::canonicalize(path).map_err(|e| format!("external data file '{location}' cannot be opened: {e}"))
+            std::fs::canonicalize(path).map_err(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => format!(
+                    "external data file '{location}' is not there; it holds weights and belongs into the model's folder, {}",
+                    folder.display()
+                ),
+                _ => format!("external data file '{location}' cannot be opened: {e}"),
+            })
         };
         if !real(&path)?.starts_with(real(folder)?) {
             return Err(format!("external data location '{location}' leads out of the model's folder through a link"));

@@ -33,6 +33,7 @@ mod extents;
 mod external;
 mod flex;
 mod fold;
+mod foreign;
 mod graph;
 mod iterate;
 mod join;

@@ -86,6 +86,15 @@ impl Places {
         self.faults.push(Diag::error(span, message));
     }
 
+    /// As [`Places::fail_at`] of the file as a whole, with what to do.
+    pub(super) fn fail_file(&mut self, message: impl Into<String>, help: Option<String>) {
+        let diag = Diag::error(self.file(), message);
+        self.faults.push(match help {
+            Some(help) => diag.help(help),
+            None => diag,
+        });
+    }
+
     /// Records that something is wrong at a new place.
     pub(super) fn fail(&mut self, path: impl Into<String>, message: impl Into<String>) {
         let span = self.add(path);

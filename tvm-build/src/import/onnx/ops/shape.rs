@@ -32,14 +32,26 @@ fn one() -> PrimExpr {
 }
 
 fn concat(cx: &mut OpCx<'_>) -> Outputs {
-    let values = cx.variadic("inputs")?;
+    let mut values = cx.variadic("inputs")?;
     let axis = cx.node.int("axis")?.ok_or("attribute 'axis' is missing")?;
     let rank = cx.rank(&values[0], "the first input")?;
     cx.axis(axis, rank)?;
-    if let [only] = &values[..] {
-        return Ok(vec![only.clone()]);
+    // Each element of the result looks for its part: of many parts, some are joined before.
+    while values.len() > MAX_PARTS {
+        let joined = values.chunks(MAX_PARTS).map(|parts| joined(cx, parts.to_vec(), axis));
+        values = joined.collect::<Result<_, _>>()?;
     }
-    Ok(vec![cx.call("concat", vec![Value::Tuple(values)], vec![("axis", axis.into())])?])
+    Ok(vec![joined(cx, values, axis)?])
+}
+
+/// Most inputs that one call joins.
+const MAX_PARTS: usize = 64;
+
+fn joined(cx: &mut OpCx<'_>, parts: Vec<Value>, axis: i64) -> Result<Value, Fail> {
+    match &parts[..] {
+        [only] => Ok(only.clone()),
+        _ => cx.call("concat", vec![Value::Tuple(parts)], vec![("axis", axis.into())]),
+    }
 }
 
 /// Batch, channels, height and width, and the block size.

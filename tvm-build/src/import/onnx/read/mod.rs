@@ -10,6 +10,7 @@ use tvm_ir::span::{SourceMap, Span};
 
 use super::data_type::DataType;
 use super::external::Folder;
+use super::foreign;
 use super::graph::{Attribute, Dim, Function, Graph, Model, Node, OpName, Type, Value, ValueInfo};
 use super::limits::{Limits, check_rank};
 use super::places::{Places, shown};
@@ -26,7 +27,8 @@ pub(crate) fn read_file(path: &Path, limits: &Limits, sources: &mut SourceMap) -
     match file::read(path, limits.file_bytes) {
         Ok(bytes) => read(bytes, Folder::of_model(path), limits, places, sources),
         Err(message) => {
-            places.fail_at(places.file(), format!("{name} {message}"));
+            let help = (!path.exists()).then(|| foreign::missing(path));
+            places.fail_file(format!("{name} {message}"), help);
             Err(places.publish(sources).into_diags())
         }
     }
@@ -47,11 +49,17 @@ fn read(
 ) -> Result<Model, Diags> {
     let mut reader = Reader { tensors: TensorCx::new(limits, folder), places };
     let decoded = wire::check(&bytes, wire::Message::Model, limits)
-        .and_then(|()| ModelProto::decode(bytes).map_err(|e| e.to_string()));
+        .and_then(|()| ModelProto::decode(bytes.clone()).map_err(|e| e.to_string()));
+    let decoded = match foreign::recognize(&bytes) {
+        Some((what, help)) if decoded.as_ref().map_or(true, |m| m.graph.is_none()) => {
+            Err((what.to_owned(), Some(help.to_owned())))
+        }
+        _ => decoded.map_err(|message| (message, None)),
+    };
     let model = match decoded {
         Ok(proto) => reader.model(proto),
-        Err(message) => {
-            reader.fail_file(format!("not a valid ONNX file: {message}"));
+        Err((message, help)) => {
+            reader.places.fail_file(format!("not a valid ONNX file: {message}"), help);
             None
         }
     };
