@@ -7,6 +7,7 @@ use tvm_ir::relax::Leaf;
 
 use super::Row;
 use super::create::element_type;
+use super::index::from_the_start;
 use super::slice::along;
 use crate::import::onnx::cx::{OpCx, Outputs, axes_attr};
 use crate::import::onnx::emit::Fail;
@@ -388,7 +389,9 @@ fn rotary_embedding(cx: &mut OpCx<'_>) -> Outputs {
     }
     for cache in [&mut cos, &mut sin] {
         if let Some(ids) = &ids {
-            *cache = cx.call("take", vec![cache.clone(), ids.clone()], vec![("axis", 0.into())])?;
+            let count = cx.dims_of::<2>(cache, "a cache")?[0].clone();
+            let ids = from_the_start(cx, ids.clone(), &count)?;
+            *cache = cx.call("take", vec![cache.clone(), ids], vec![("axis", 0.into())])?;
         }
         *cache = cx.call("expand_dims", vec![cache.clone()], vec![("axis", axes_attr(&[head_axis]))])?;
     }

@@ -29,7 +29,7 @@ pub(super) static ROWS: &[Row] = &[
 
 /// Indices that count from the start. Constant ones are checked against `extent` and rewritten; others are checked and
 /// rewritten when the model runs.
-fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Result<Value, Fail> {
+pub(in super::super) fn from_the_start(cx: &mut OpCx<'_>, indices: Value, extent: &PrimExpr) -> Result<Value, Fail> {
     let dtype = cx.dtype(&indices, "the indices")?;
     if !dtype.is_integer() {
         return Err(format!("the indices must be integers, not {dtype}").into());

@@ -4,6 +4,7 @@ use tvm_ir::attrs::AttrValue;
 use tvm_ir::dtype::DType;
 
 use super::Row;
+use super::index::from_the_start;
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
@@ -31,6 +32,15 @@ fn loss(cx: &mut OpCx<'_>, log_prob: &Value) -> Result<Value, Fail> {
         let zero = cx.scalar(0.0, DType::I64)?;
         class = cx.apply("where", &[&counted, &class, &zero])?;
         counts = Some(counted);
+    }
+    let dims = cx.dims(log_prob, "the input")?;
+    let classes = dims.get(1).ok_or("the input must have an axis of classes")?;
+    class = from_the_start(cx, class, classes)?;
+    if let Some(weight) = &weight {
+        let [weights] = cx.dims_of::<1>(weight, "weight")?;
+        if weights != *classes {
+            return Err(format!("there are {weights:?} weights of {classes:?} classes").into());
+        }
     }
     let mut factor = match weight {
         Some(weight) => Some(cx.call("take", vec![weight, class.clone()], vec![("axis", 0.into())])?),

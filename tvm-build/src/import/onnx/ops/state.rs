@@ -6,6 +6,7 @@ use tvm_ir::prim::{BinOp, PrimExpr};
 
 use super::Row;
 use super::conv::biased;
+use super::index::from_the_start;
 use crate::import::onnx::cx::{OpCx, Outputs};
 use crate::import::onnx::emit::Fail;
 use crate::import::onnx::value::Value;
@@ -96,6 +97,8 @@ fn reverse_sequence(cx: &mut OpCx<'_>) -> Outputs {
     let back = cx.apply("subtract", &[&last, &at])?;
     let within = cx.apply("less", &[&at, &lengths])?;
     let from = cx.apply("where", &[&within, &back, &at])?;
+    // A length beyond the axis would name elements that are not there.
+    let from = from_the_start(cx, from, &dims[time])?;
     let from = cx.call("broadcast_to", vec![from, Value::shape(dims.clone())], vec![])?;
     let axis = i64::try_from(time).unwrap_or(i64::MAX);
     Ok(vec![cx.call("gather_elements", vec![x, from], vec![("axis", axis.into())])?])

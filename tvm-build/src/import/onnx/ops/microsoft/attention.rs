@@ -6,6 +6,7 @@ use tvm_ir::prim::{BinOp, PrimExpr};
 use super::super::attention::{
     Dot, dot_product, head_scale, merged_heads, positions, rotated, split_heads, transposed,
 };
+use super::super::index::from_the_start;
 use super::super::slice::along;
 use super::Row;
 use crate::import::onnx::cx::{OpCx, Outputs};
@@ -252,7 +253,9 @@ fn attention(cx: &mut OpCx<'_>) -> Outputs {
 
 /// Cosines or sines of the positions, which are (batch, length), over all heads: (batch, 1, length, size).
 fn angles(cx: &mut OpCx<'_>, cache: &Value, positions: &Value) -> Result<Value, Fail> {
-    let rows = cx.call("take", vec![cache.clone(), positions.clone()], vec![("axis", 0.into())])?;
+    let count = cx.dims_of::<2>(cache, "a cache")?[0].clone();
+    let positions = from_the_start(cx, positions.clone(), &count)?;
+    let rows = cx.call("take", vec![cache.clone(), positions], vec![("axis", 0.into())])?;
     cx.call("expand_dims", vec![rows], vec![("axis", vec![1].into())])
 }
 
