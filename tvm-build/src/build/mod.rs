@@ -223,7 +223,8 @@ impl Build {
         self
     }
 
-    /// Compiles and links every model. All that is wrong is reported to cargo, which then fails the build.
+    /// Compiles and links every model. All that is wrong is reported to cargo, which then fails the build; so are warnings,
+    /// with which it goes on.
     pub fn compile(self) {
         let done = self.try_compile(&mut |line| println!("{line}"));
         if let Err(text) = done {

@@ -200,8 +200,12 @@ impl<'a> Converter<'a> {
 
     /// Notes why something cannot be converted.
     pub(super) fn fault(&mut self, Fail { diag, limit }: Fail, span: Span) {
-        let faults = if limit && self.arms > 0 { &mut self.limits } else { &mut self.faults };
-        faults.push(diag.at(span));
+        let diag = diag.at(span);
+        if limit && self.arms > 0 {
+            self.limits.push_once(diag);
+        } else {
+            self.faults.push(diag);
+        }
     }
 
     /// Converts nodes in order; of their outputs those that others use, or that are wanted, are added to the scope.
@@ -294,7 +298,9 @@ impl<'a> Converter<'a> {
                 }
                 Found::Nothing(reason) => {
                     let sentence = format!("{}: {reason}, inputs {seen}", node.path);
-                    self.unsupported.push((node.span, node.op.to_string(), sentence));
+                    if !self.unsupported.iter().any(|(span, ..)| *span == node.span) {
+                        self.unsupported.push((node.span, node.op.to_string(), sentence));
+                    }
                     return None;
                 }
             }

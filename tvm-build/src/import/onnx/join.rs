@@ -46,7 +46,7 @@ impl Converter<'_> {
             Ok(Outcome::Values(values)) => values,
             Ok(Outcome::Poison) => Vec::new(),
             Ok(Outcome::Dead(found)) => {
-                found.into_iter().for_each(|diag| self.faults.push(diag));
+                found.into_iter().for_each(|diag| self.faults.push_once(diag));
                 Vec::new()
             }
             Err(mut fail) => {
@@ -174,7 +174,10 @@ impl Converter<'_> {
             diag = diag.note(format!("nor can {more}"));
         }
         let help = "taking this branch is an error when the model runs; if it is to be taken, the model does not fit the shapes of its inputs";
-        self.warnings.push(diag.help(help));
+        let diag = diag.help(help);
+        if !self.warnings.contains(&diag) {
+            self.warnings.push(diag);
+        }
         message
     }
 

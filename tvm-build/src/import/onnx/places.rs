@@ -33,6 +33,13 @@ impl Faults {
         }
     }
 
+    /// Adds an error of a node that is converted several times: the first of those that say the same.
+    pub(super) fn push_once(&mut self, diag: Diag) {
+        if !self.diags.0.iter().any(|d| d.span() == diag.span() && d.message == diag.message) {
+            self.push(diag);
+        }
+    }
+
     /// Adds those of another collection.
     pub(super) fn extend(&mut self, other: Faults) {
         self.more += other.more;

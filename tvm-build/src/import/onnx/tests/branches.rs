@@ -119,13 +119,6 @@ fn what_no_branch_can_do_is_an_error() {
     for (other, wanted) in [
         (node("Nonsense", &["x"], &["b"]), "an operator that is not supported: Nonsense"),
         (node("Relu", &["x"], &["b"]).int("slope", 1), "attribute 'slope'"),
-        (
-            node("MaxPool", &["x"], &["b"])
-                .ints("kernel_shape", &[3])
-                .ints("strides", &[2])
-                .string("auto_pad", "SAME_UPPER"),
-            "of the varying extent n is not supported",
-        ),
     ] {
         let model = with_conditions(
             "1, 1, n",
@@ -137,6 +130,35 @@ fn what_no_branch_can_do_is_an_error() {
         let error = import(&model).unwrap_err();
         assert!(error.contains(wanted), "{error}");
     }
+    // What cannot be imported although it may be right: nothing is known of the rank.
+    let other = node("Unsqueeze", &["x", "zero"], &["b"]);
+    let nodes = vec![conditional("c", &["y"], relu(), (vec![other], &["b"]))];
+    let mut model = with_conditions("2", &["c"], vec![list("zero", &[0])], nodes, &["y"]);
+    if let Some(TypeProto { value: Some(TypeValue::Tensor(ty)) }) = &mut model.graph.as_mut().unwrap().input[0].r#type {
+        ty.shape = None;
+    }
+    let error = import(&model).unwrap_err();
+    assert!(error.contains("the rank of data must be known when the model is imported"), "{error}");
+}
+
+/// What follows is converted in each branch, and is told of once.
+#[test]
+fn what_is_wrong_after_branches_is_said_once() {
+    for (wrong, wanted) in [
+        (node("Nonsense", &["p"], &["y"]), "1 node has an operator that is not supported: Nonsense"),
+        (node("Relu", &["p"], &["y"]).int("slope", 1), "attribute 'slope'"),
+        (node("MatMul", &["x", "w"], &["y"]), "MatMul"),
+    ] {
+        let nodes = vec![flattened("c", &["p", "q"]), node("Neg", &["q"], &["r"]), wrong];
+        let initializers = rows().into_iter().chain([weight("w", &[7, 7])]).collect();
+        let error = import(&with_conditions("n, 3", &["c"], initializers, nodes, &["y", "r"])).unwrap_err();
+        assert!(error.contains(wanted) && error.lines().count() == 1, "{error}");
+    }
+    // Where it fits in one branch alone, that is a warning; here it fits in none.
+    let nodes = vec![flattened("c", &["p", "q"]), node("Conv", &["p", "w"], &["y"])];
+    let initializers = rows().into_iter().chain([weight("w", &[2, 2, 1, 1, 1, 1, 1])]).collect();
+    let error = import(&with_conditions("n, 3", &["c"], initializers, nodes, &["y"])).unwrap_err();
+    assert!(error.lines().all(|line| line.starts_with("graph/node[1] (Conv): Conv: ")), "{error}");
 }
 
 /// `(x, x without its first axis)` or `(x in one row, x)`.
