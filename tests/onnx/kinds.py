@@ -81,6 +81,14 @@ def resizes(opset):
 
 kind("resize_10_nearest_smaller", resizes(10))
 kind("resize_nearest_scales_of_single_precision", resizes(13))
+kind("prelu_of_integers", lambda r: [
+    node_case(r, "PRelu", [r.data(t, (2, 3), low=-9, high=9), r.data(t, shape, low=-3, high=3)], 16)
+    for t in ("i32", "u32", "i64") for shape in ((1,), (3,), (2, 1), (2, 3))], "reference")
+kind("extents_that_operators_fix", lambda r: [
+    node_case(r, "GridSample", [r.data("f32", (1, 2, 3, 3)), r.data("f32", (1, 2, 2, 2), low=-1, high=1)], 20),
+    node_case(r, "AffineGrid", [r.data("f32", (1, 2, 3)), i64(1, 1, 2, 3)], 20),
+    node_case(r, "NonMaxSuppression", [r.data("f32", (1, 4, 4), low=0, high=1), r.data("f32", (1, 2, 4), low=0, high=1), i64(3)], 20),
+    node_case(r, "Conv", [r.data("f32", (1, 3, 4)), r.data("f32", (2, 3, 2)), r.data("f32", (2,))], 20, {"kernel_shape": [2]})])
 kind("reshape_allowzero_moves_the_zero", lambda r: [
     node_case(r, "Reshape", [r.data("f32", shape), ints(to)], 14, {"allowzero": 1})
     for shape, to in (((0, 4, 2), (4, 0, 2)), ((3, 0), (0, 7)), ((0, 2), (0, 3)), ((2, 0), (5, 0, 3)))])

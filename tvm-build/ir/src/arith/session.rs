@@ -57,7 +57,7 @@ pub(super) struct Session<'a> {
 }
 
 /// Steps of the proofs of a query, each counted as many times as its sum has terms.
-const WORK: u32 = 20_000;
+const WORK: u32 = 2_000;
 
 impl<'a> Session<'a> {
     pub(super) fn new(facts: &'a Facts) -> Session<'a> {

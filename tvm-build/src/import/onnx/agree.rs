@@ -68,6 +68,18 @@ impl Emitter {
         }))
     }
 
+    /// The tensor with these extents along these axes, where its own vary: that is checked at run time.
+    pub(crate) fn of_extents(&mut self, value: &Value, known: &[(usize, i64)]) -> Result<Value, Fail> {
+        let dims = value.tensor_info().and_then(|t| t.dims.known().map(<[_]>::to_vec));
+        let Some(mut dims) = dims else { return Ok(value.clone()) };
+        for &(axis, extent) in known {
+            if let Some(d) = dims.get_mut(axis).filter(|d| d.as_int().is_none()) {
+                *d = PrimExpr::i64(extent);
+            }
+        }
+        self.of_shape(value, dims)
+    }
+
     /// The tensor with these dimensions: those that it is not known to have are checked at run time.
     pub(crate) fn of_shape(&mut self, value: &Value, dims: Vec<PrimExpr>) -> Result<Value, Fail> {
         let Some(info) = value.tensor_info() else { return Ok(value.clone()) };

@@ -26,6 +26,11 @@ pub(super) fn split_heads(cx: &mut OpCx<'_>, x: &Value, heads: i64, role: &str) 
     let [batch, length, hidden] = &dims[..] else {
         return Err(format!("{role} must have 3 axes, not {dims:?}").into());
     };
+    if hidden.as_int().is_none() {
+        return Err(Fail::limit(format!(
+            "the last axis of {role} must have a fixed extent, and its shape is {dims:?}"
+        )));
+    }
     let size = hidden.as_int().filter(|n| heads > 0 && n % heads == 0).map(|n| n / heads);
     let size = size.ok_or_else(|| format!("{role} of shape {dims:?} does not fall into {heads} heads"))?;
     cx.reshape(x, vec![batch.clone(), length.clone(), PrimExpr::i64(heads), PrimExpr::i64(size)])

@@ -119,6 +119,17 @@ fn non_max_suppression(cx: &mut OpCx<'_>) -> Outputs {
             Some(v) => cx.reshape(&v, Vec::new()),
         }
     };
+    // Each box has four numbers and a score of each class.
+    let boxes = cx.emitter.of_extents(&boxes, &[(2, 4)])?;
+    let (of_boxes, mut of_scores) = (cx.dims(&boxes, "boxes")?, cx.dims(&scores, "scores")?);
+    if let ([batch, count, _], [b, _, n]) = (&of_boxes[..], &mut of_scores[..]) {
+        for (own, wanted) in [(b, batch), (n, count)] {
+            if own.as_int().is_none() || wanted.as_int().is_none() {
+                *own = wanted.clone();
+            }
+        }
+    }
+    let scores = cx.emitter.of_shape(&scores, of_scores)?;
     let most = number(cx, 2, DType::I64, 0.0)?;
     let (overlap, least) = (number(cx, 3, dtype, 0.0)?, number(cx, 4, dtype, f64::NEG_INFINITY)?);
     let args = vec![boxes, scores, most, overlap, least];

@@ -26,6 +26,9 @@ const MAX_ELEMENTS: i64 = 1 << 24;
 fn affine_grid(cx: &mut OpCx<'_>) -> Outputs {
     let (theta, size) = (cx.input(0, "theta")?, cx.input(1, "size")?);
     let align = cx.node.flag_or("align_corners", false)?;
+    let axes = cx.length(&size, "the size")?.saturating_sub(2);
+    let extent = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let theta = cx.emitter.of_extents(&theta, &[(1, extent(axes)), (2, extent(axes + 1))])?;
     let Some(size) = size.fixed_ints() else { return spatial_given::affine_grid(cx, &theta, &size, align) };
     let (dims, spatial) = (cx.dims(&theta, "theta")?, size.get(2..).unwrap_or(&[]));
     let axes = spatial.len();
@@ -199,7 +202,10 @@ fn grid_sample(cx: &mut OpCx<'_>) -> Outputs {
         return Err(format!("attribute 'padding_mode' cannot be '{padding}'").into());
     }
     let align = cx.node.flag_or("align_corners", false)?;
-    let (axes, layout) = match cx.rank(&grid, "grid")? {
+    let rank = cx.rank(&grid, "grid")?;
+    let coordinates = i64::try_from(rank).unwrap_or(i64::MAX) - 2;
+    let grid = cx.emitter.of_extents(&grid, &[(rank.saturating_sub(1), coordinates)])?;
+    let (axes, layout) = match rank {
         4 => (vec![0, 3, 1, 2], "NCHW"),
         5 => (vec![0, 4, 1, 2, 3], "NCDHW"),
         rank => return Err(format!("grids have 4 or 5 axes, and the rank is {rank}").into()),

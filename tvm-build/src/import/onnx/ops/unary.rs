@@ -271,7 +271,11 @@ fn prelu(cx: &mut OpCx<'_>) -> Outputs {
         [only] => Some((rank - dims.len() + only, dims[only].clone())),
         _ => None,
     };
-    if let Some((axis, extent)) = along {
+    if let Some((axis, extent)) = along.filter(|_| dtype.is_float()) {
+        let x = match extent.as_int() {
+            Some(n) if n != 1 => cx.emitter.of_extents(&x, &[(axis, n)])?,
+            _ => x,
+        };
         let slope = cx.reshape(&slope, vec![extent])?;
         let axis = i64::try_from(axis).unwrap_or(i64::MAX);
         return Ok(vec![cx.call("nn.prelu", vec![x, slope], vec![("axis", axis.into())])?]);
