@@ -86,7 +86,7 @@ impl Rule for InnerReduction {
         for l in joint {
             along = sch.fuse(&along, &l)?;
         }
-        let moved = match (&plan.epilogue, of_kind(IterKind::Spatial).last()) {
+        let moved = match (&plan.epilogue, of_kind(IterKind::Spatial).next_back()) {
             (Some(e), Some(at)) => sch.reverse_compute_at(e, &at)?,
             _ => Vec::new(),
         };
