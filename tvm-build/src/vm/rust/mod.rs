@@ -72,7 +72,7 @@ pub fn print(program: &EmittedProgram, options: &RustOptions) -> Result<String, 
     table::program(&mut out, tables, &options.levels, &program.externs);
     externs::print(&mut out, &program.externs, options);
     module_struct(&mut out, program, options);
-    let mut ids = Identifiers::new(&["new", "with_arena", "state", "default"]);
+    let mut ids = Identifiers::new(&["new", "try_new", "with_arena", "state", "default"]);
     let mut methods = String::new();
     for e in &program.entries {
         if let Some(text) = diags.ok(entry::print(e, program, options, &mut ids)) {

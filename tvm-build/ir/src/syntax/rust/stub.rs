@@ -20,7 +20,7 @@ const STACK_BYTES: i64 = 64 << 10;
 /// Types of the run time (`Error`, `State`, …) must be in scope. Generating code for the items is a compile error that
 /// says `missing`; checking uses of them is not.
 pub fn stub(module: &IRModule, docs: &BTreeMap<String, Vec<String>>, missing: &str) -> String {
-    let mut ids = Identifiers::new(&["new", "with_arena", "state", "default"]);
+    let mut ids = Identifiers::new(&["new", "try_new", "with_arena", "state", "default"]);
     let (mut methods, mut dynamic) = (String::new(), false);
     for (name, f) in module.relax_funcs().filter(|(_, f)| !f.is_private()) {
         let pair = ids.fresh_pair(name);
@@ -36,7 +36,9 @@ pub fn stub(module: &IRModule, docs: &BTreeMap<String, Vec<String>>, missing: &s
          /// The model with its memory. Calls run on the calling thread.\n\
          pub struct Module<'a>(::core::marker::PhantomData<&'a mut ()>);\n\n\
          impl Module<'static> {{\n    /// The model, with an arena on the heap.\n    \
-         pub fn new() -> Self {{\n        not_compiled::<Self>()\n    }}\n}}\n\n\
+         pub fn new() -> Self {{\n        not_compiled::<Self>()\n    }}\n\n    \
+         /// As [`Module::new`], with an error where there is no memory for the arena.\n    \
+         pub fn try_new() -> Result<Self, Error> {{\n        not_compiled::<Self>()\n    }}\n}}\n\n\
          impl ::core::default::Default for Module<'static> {{\n    fn default() -> Self {{\n        Self::new()\n    }}\n}}\n\n\
          #[allow(non_snake_case, unused_variables, clippy::too_many_arguments, clippy::type_complexity, reason = \"signatures are the model's\")]\n\
          impl<'a> Module<'a> {{\n    /// The model, with an arena that the caller places.\n    \
