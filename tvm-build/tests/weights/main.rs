@@ -1,6 +1,7 @@
 //! How much memory a build takes for weights: what is not changed stays in the mapped file, what is changed is there once.
 
 #![allow(unsafe_code, reason = "an allocator that counts")]
+#![allow(clippy::expect_used, reason = "a test")]
 
 mod model;
 
