@@ -118,7 +118,10 @@ def windows(r):
             yield node_case(r, op, [x, *w], 11, attrs)
 
 
-kind("auto_pad_varying_extents", windows)
+kind("auto_pad_varying_extents", windows, modes=("symbolic",))
+kind("clip_6_of_infinities", lambda r: [
+    node_case(r, "Clip", [np.array([-np.inf, -2, 0.5, 3, np.inf, np.nan], np.float32)], 7, attrs)
+    for attrs in ({}, {"max": 1.0}, {"min": -1.0}, {"min": -1.0, "max": 2.0})])
 kind("conv_transpose_groups_varying_width", lambda r: [
     node_case(r, "ConvTranspose", [r.data("f32", (1, 2, 4, 4)), r.data("f32", (2, 1, 2, 2))], 11,
               {"group": 2, "strides": [2, 3], "dilations": [1, 2]})])

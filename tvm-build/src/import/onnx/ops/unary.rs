@@ -134,11 +134,12 @@ fn selu(cx: &mut OpCx<'_>) -> Outputs {
     })
 }
 
+/// Bounds that are not given are the least and the greatest finite number: infinities are none.
 fn clip_attributes(cx: &mut OpCx<'_>) -> Outputs {
     let (x, dtype) = input(cx)?;
-    let low = cx.node.float("min")?.map(|v| constant(cx, dtype, v)).transpose()?;
-    let high = cx.node.float("max")?.map(|v| constant(cx, dtype, v)).transpose()?;
-    clamp(cx, x, low, high)
+    let (low, high) = (cx.node.float_or("min", f32::MIN)?, cx.node.float_or("max", f32::MAX)?);
+    let (low, high) = (constant(cx, dtype, low)?, constant(cx, dtype, high)?);
+    clamp(cx, x, Some(low), Some(high))
 }
 
 fn clip(cx: &mut OpCx<'_>) -> Outputs {
