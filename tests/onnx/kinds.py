@@ -159,6 +159,22 @@ def loops(r):
 
 kind("loop_condition_false_from_the_start", loops)
 
+
+def sliced_by_extents(r):
+    """A reduction over a part whose bounds are computed from the extent: no tile of it has a constant size."""
+    n = helper.make_node
+    constant = lambda name, v: n("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [1], [v]))
+    nodes = [n("Shape", ["x0"], ["s"]), constant("second", 1), n("Gather", ["s", "second"], ["end"], axis=0), n("Neg", ["end"], ["start"]),
+             constant("axes", 0), constant("steps", 1), n("Slice", ["x0", "start", "end", "axes", "steps"], ["part"])]
+    for op, kind in (("ReduceMax", "i64"), ("ReduceSum", "f32")):
+        axes = {"axes": [1]} if op == "ReduceMax" else {}
+        extra = [] if axes else [constant("over", 1)]
+        yield Case([*nodes, *extra, n(op, ["part"] if axes else ["part", "over"], ["y0"], keepdims=0, **axes)],
+                   {"x0": r.data(kind, (1, 7, 2))}, ["y0"], 17)
+
+
+kind("reduce_over_slice_by_extents", sliced_by_extents, modes=("fixed", "symbolic"))
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)

@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn floats_are_read() {
         for (text, value) in [
-            ("3.14", 3.14),
+            ("3.25", 3.25),
             (" 1e5\n", 1e5),
             ("1E-8", 1e-8),
             (".5", 0.5),
