@@ -166,11 +166,11 @@ def sliced_by_extents(r):
     constant = lambda name, v: n("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, [1], [v]))
     nodes = [n("Shape", ["x0"], ["s"]), constant("second", 1), n("Gather", ["s", "second"], ["end"], axis=0), n("Neg", ["end"], ["start"]),
              constant("axes", 0), constant("steps", 1), n("Slice", ["x0", "start", "end", "axes", "steps"], ["part"])]
-    for op, kind in (("ReduceMax", "i64"), ("ReduceSum", "f32")):
+    for op, kind, extent in (("ReduceMax", "i64", 7), ("ReduceSum", "f32", 7), ("ReduceSum", "f32", 0)):
         axes = {"axes": [1]} if op == "ReduceMax" else {}
         extra = [] if axes else [constant("over", 1)]
         yield Case([*nodes, *extra, n(op, ["part"] if axes else ["part", "over"], ["y0"], keepdims=0, **axes)],
-                   {"x0": r.data(kind, (1, 7, 2))}, ["y0"], 17)
+                   {"x0": r.data(kind, (1, extent, 2))}, ["y0"], 17)
 
 
 kind("reduce_over_slice_by_extents", sliced_by_extents, modes=("fixed", "symbolic"))

@@ -5,7 +5,7 @@ use super::convert_blocks_to_opaque::convert_blocks_to_opaque;
 use super::lower_init_block::lower_init_block;
 use super::{each_prim_func, plan_allocation};
 use crate::pass::Pass;
-use crate::schedule::rules::{self, IS_SCHEDULED, SCHEDULE_PLAN};
+use crate::schedule::rules::{self, SCHEDULE_PLAN};
 use crate::tir_tools::symbolic_vars;
 use tvm_ir::attrs::AttrValue;
 use tvm_ir::diag::Diag;
@@ -21,16 +21,17 @@ pub(super) static PASS: Pass = Pass {
     run: |module, cx| each_prim_func(module, cx.target, apply_default_schedule),
 };
 
-/// Schedules one function by the rules of the target. A function whose symbolic extents do not let the buffers of its
-/// schedule have constant sizes stays as it is, and says so in its plan.
+/// Schedules one function by the rules of the target. Where symbolic extents do not let the buffers of the schedule have
+/// constant sizes, by the last rule alone; the plan says so.
 fn apply_default_schedule(f: PrimFunc, target: &Target) -> Result<PrimFunc, Diag> {
     let scheduled = rules::apply_default_schedule(f.clone(), target).func;
     let Some(buffer) = buffer_without_size(&scheduled, target)? else { return Ok(scheduled) };
-    let mut f = f;
-    f.attrs.entry(IS_SCHEDULED.into()).or_insert(AttrValue::Bool(true));
-    let text = format!("none: the size of buffer {} would not be known at build time: {:?}", buffer.name, buffer.shape);
-    f.attrs.insert(SCHEDULE_PLAN.into(), AttrValue::Str(text.into()));
-    Ok(f)
+    let mut plain = rules::apply_last_rule(f, target).func;
+    if let Some(AttrValue::Str(plan)) = plain.attrs.get_mut(SCHEDULE_PLAN) {
+        let why = format!("the size of buffer {} would not be known at build time: {:?}", buffer.name, buffer.shape);
+        *plan = format!("{plan}; no tiles: {why}").into();
+    }
+    Ok(plain)
 }
 
 /// A buffer of registers or stack whose size lowering would not find.

@@ -123,6 +123,15 @@ pub struct Scheduled {
 /// goes to the first rule that plans for it and succeeds. Functions that say so (`tir.is_scheduled`) stay as they
 /// are, and so do those without blocks.
 pub fn apply_default_schedule(func: PrimFunc, target: &Target) -> Scheduled {
+    apply_rules(func, target, rules_of(target))
+}
+
+/// Schedules a function by the last rule of the target alone: blocks keep their loops and need no buffers of their own.
+pub fn apply_last_rule(func: PrimFunc, target: &Target) -> Scheduled {
+    apply_rules(func, target, rules_of(target).last().map_or(&[], std::slice::from_ref))
+}
+
+fn apply_rules(func: PrimFunc, target: &Target, rules: &[&dyn Rule]) -> Scheduled {
     let done = func.attrs.get(IS_SCHEDULED).and_then(AttrValue::as_bool).unwrap_or(false);
     if done || func.root().is_none() {
         return Scheduled { func, plans: Vec::new(), refused: Vec::new() };
@@ -136,7 +145,7 @@ pub fn apply_default_schedule(func: PrimFunc, target: &Target) -> Scheduled {
         if moved {
             continue;
         }
-        for rule in rules_of(target) {
+        for rule in rules {
             let Some(plan) = rule.plan(&sch, &block, target) else { continue };
             let mut attempt = sch.clone();
             match rule.apply(&mut attempt, &plan) {
