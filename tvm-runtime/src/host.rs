@@ -63,7 +63,7 @@ pub struct Session {
 
 impl Session {
     /// Joins a program with its weights, which are not copied, and an arena on the heap. Calls fail with
-    /// [`Error::BadWeights`] unless the weights lie at a multiple of [`ALIGN`], as [`AlignedBytes`] and mapped files do.
+    /// [`Error::BadWeights`] unless the weights lie at a multiple of [`crate::ALIGN`], as [`AlignedBytes`] and mapped files do.
     ///
     /// Errors: [`Error::ArenaMemory`] when there is no memory for the arena.
     ///
