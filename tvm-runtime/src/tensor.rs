@@ -286,6 +286,9 @@ pub const fn dim(extent: usize) -> i64 {
     if extent as u64 > i64::MAX as u64 { i64::MAX } else { extent as i64 }
 }
 
+/// The most that extents beside a 0 may multiply to: kernels go through them although there are no elements.
+const MOST_BESIDE_ZERO: u64 = 1 << 40;
+
 /// Number of elements of a shape; `None` if an extent is negative or the product does not fit, also that of the extents
 /// beside a 0.
 pub(crate) fn elements(dims: &[i64]) -> Option<usize> {
@@ -293,7 +296,6 @@ pub(crate) fn elements(dims: &[i64]) -> Option<usize> {
     if !dims.contains(&0) {
         return dims.iter().try_fold(1usize, |n, &d| n.checked_mul(one(d)?));
     }
-    // Kernels go through the other axes of a tensor without elements nevertheless.
     let others = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(one(d)?.max(1)))?;
-    (others as u64 <= 1 << 40).then_some(0)
+    (others as u64 <= MOST_BESIDE_ZERO).then_some(0)
 }

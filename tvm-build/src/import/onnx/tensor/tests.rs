@@ -126,7 +126,7 @@ fn external_data_stays_in_the_folder() {
         (vec![("location", "sub/../../secret"), ("length", "8")], "not a path inside"),
         (vec![("location", "sub\\w.bin"), ("length", "8")], "not a path inside"),
         (vec![("location", "")], "not a path inside"),
-        (vec![("location", "absent"), ("length", "8")], "cannot be opened"),
+        (vec![("location", "absent"), ("length", "8")], "is not there"),
         (vec![("location", "sub"), ("length", "8")], "not a regular file"),
         (vec![("location", "sub/w.bin"), ("offset", "12"), ("length", "8")], "8 bytes at offset 12"),
         (
