@@ -8,7 +8,7 @@ use tvm_ir::relax::{Dims, StructInfo};
 use super::cx::OpCx;
 use super::emit::{Emitter, Fail};
 use super::fold::{Known, shape_value};
-use super::limits::check_rank;
+use super::limits::{MAX_LENGTH, check_rank};
 use super::value::Value;
 
 impl Emitter {
@@ -127,7 +127,7 @@ impl OpCx<'_> {
         self.run_time_dims(extents, rank)
     }
 
-    /// The number of elements of a tensor of rank 0 or 1.
+    /// The number of elements of a tensor of rank 0 or 1 that says something of each axis or output.
     pub(crate) fn length(&self, list: &Value, role: &str) -> Result<usize, Fail> {
         let dims = self.dims(list, role)?;
         let length = match &dims[..] {
@@ -137,7 +137,11 @@ impl OpCx<'_> {
         };
         let unknown =
             || Fail::limit(format!("the number of elements of {role} must be known when the model is imported"));
-        length.ok_or_else(unknown)
+        let length = length.ok_or_else(unknown)?;
+        if length > MAX_LENGTH {
+            return Err(format!("{role} has {length} elements, and at most {MAX_LENGTH} are allowed").into());
+        }
+        Ok(length)
     }
 
     /// The dimensions that a tensor of `rank` final extents gives at run time; see [`Emitter::run_time_dims`].

@@ -17,6 +17,9 @@ pub struct Limits {
 /// Most axes that a tensor may have.
 pub(super) const MAX_RANK: usize = 64;
 
+/// Most elements of a list of extents, axes or parts that is an input.
+pub(super) const MAX_LENGTH: usize = 1 << 16;
+
 /// A sentence if a shape has too many axes.
 pub(super) fn check_rank(rank: usize) -> Result<(), String> {
     if rank > MAX_RANK {

@@ -149,9 +149,9 @@ fn col2im(cx: &mut OpCx<'_>) -> Outputs {
     if windows.iter().any(|w| *w < 1) || taps.checked_mul(count).is_none_or(|n| n > MAX_ELEMENTS) {
         return Err(format!("blocks of {block:?} do not fit an image of {image:?}").into());
     }
-    let dims = cx.dims(&x, "input")?;
-    let channels = dims.get(1).and_then(PrimExpr::as_int).filter(|c| c % taps == 0).map(|c| c / taps);
-    let (Some(channels), 3, true) = (channels, dims.len(), dims[2].is_int(count)) else {
+    let dims @ [batch, rows, columns] = &cx.dims_of::<3>(&x, "input")?;
+    let channels = rows.as_int().filter(|c| c % taps == 0).map(|c| c / taps);
+    let (Some(channels), true) = (channels, columns.is_int(count)) else {
         return Err(format!("columns of shape {dims:?} are not {count} blocks of {taps} elements").into());
     };
     // The place of each element of each block.
@@ -168,7 +168,7 @@ fn col2im(cx: &mut OpCx<'_>) -> Outputs {
         }
     }
     let index = int_constant(&places, false).ok_or("there is no constant index")?;
-    let (batch, i) = (dims[0].clone(), PrimExpr::i64);
+    let i = PrimExpr::i64;
     let flat = vec![batch.clone(), i(channels), i(taps * count)];
     let index = cx.call("broadcast_to", vec![index.into(), Value::shape(flat.clone())], vec![])?;
     let updates = cx.reshape(&x, flat)?;
@@ -178,7 +178,7 @@ fn col2im(cx: &mut OpCx<'_>) -> Outputs {
     let empty = cx.call("broadcast_to", vec![zero, empty], vec![])?;
     let attrs = vec![("axis", AttrValue::Int(2)), ("reduction", "add".into())];
     let sums = cx.call("scatter_elements", vec![empty, index, updates], attrs)?;
-    let mut shape = vec![batch, i(channels)];
+    let mut shape = vec![batch.clone(), i(channels)];
     shape.extend(padded.iter().map(|&n| i(n)));
     let mut out = cx.reshape(&sums, shape)?;
     for a in 0..axes {
