@@ -5,6 +5,7 @@ use super::split::serial;
 use super::{BlockRV, LoopRV, Schedule};
 use tvm_ir::arith::{Analyzer, IntBound};
 use tvm_ir::diag::Diag;
+use tvm_ir::name::Name;
 use tvm_ir::prim::{BinOp, Buffer, BufferNode, PrimExpr, PrimKind, Range, Scope, Substitution, Var, free_vars, visit};
 use tvm_ir::te::{highest, lowest};
 use tvm_ir::tir::{Block, For, IterKind, IterVar, Stmt, Store, access_regions, substitute_stmt};
@@ -122,9 +123,10 @@ impl Schedule {
             ..out.node().clone()
         });
 
-        let factored = factored(b, &update, &part, &rf, lanes.as_ref(), rf_name.clone(), &analyzer);
-        let init = neutral_nest(b, &update, &part, &rf, lanes.as_ref(), init_name.clone(), &analyzer);
-        let merge = merge_nest(b, &update, &part, &rf, lanes.as_ref(), &analyzer);
+        let factoring = Factoring { update, part: &part, rf: &rf, lanes, analyzer: &analyzer };
+        let factored = factoring.factored(rf_name.clone());
+        let init = factoring.neutral_nest(init_name.clone());
+        let merge = factoring.merge_nest();
         self.replace_block(block, &mut |_| Ok(Stmt::Block(Box::new(factored.clone()))))?;
         self.replace_loop(at, &mut |l| Ok(Stmt::seq([init.clone(), Stmt::For(Box::new(l)), merge.clone()])))?;
         self.allocate(rf)?;
@@ -167,120 +169,120 @@ impl Schedule {
     }
 }
 
-type Lanes<'a> = Option<&'a (&'a LoopRV, PrimExpr)>;
+/// A block and the buffer that a part of its reduction goes to.
+struct Factoring<'a> {
+    update: Update<'a>,
+    part: &'a Part,
+    /// The new buffer.
+    rf: &'a Buffer,
+    /// The loop whose iterations have elements of their own, and how many there are at most.
+    lanes: Option<(&'a LoopRV, PrimExpr)>,
+    analyzer: &'a Analyzer,
+}
 
-/// The block that reduces into the new buffer: one iterator a reduction loop, that of the lanes spatial.
-fn factored(
-    b: &Block,
-    update: &Update,
-    part: &Part,
-    rf: &Buffer,
-    lanes: Lanes,
-    name: tvm_ir::name::Name,
-    analyzer: &Analyzer,
-) -> Block {
-    let mut iters: Vec<IterVar> = b.iters.iter().filter(|i| i.kind == IterKind::Spatial).cloned().collect();
-    let mut of_loops = Substitution::default();
-    let mut lane = None;
-    for l in part.outside.iter().chain(&part.reduce) {
-        let mut iter = reduce_iter(l, part, analyzer);
-        of_loops.vars.insert(l.var.clone(), iter.var.expr());
-        if let Some((_, n)) = lanes.filter(|(x, _)| x.0 == l.var) {
-            (iter.kind, iter.dom) = (IterKind::Spatial, Range::to(n.clone()));
-            lane = Some(iter.var.expr());
+impl Factoring<'_> {
+    /// The block that reduces into the new buffer: one iterator a reduction loop, that of the lanes spatial.
+    fn factored(&self, name: Name) -> Block {
+        let Factoring { update, part, rf, analyzer, .. } = self;
+        let b = &part.block;
+        let mut iters: Vec<IterVar> = b.iters.iter().filter(|i| i.kind == IterKind::Spatial).cloned().collect();
+        let mut of_loops = Substitution::default();
+        let mut lane = None;
+        for l in part.outside.iter().chain(&part.reduce) {
+            let mut iter = self.reduce_iter(l);
+            of_loops.vars.insert(l.var.clone(), iter.var.expr());
+            if let Some((_, n)) = self.lanes.as_ref().filter(|(x, _)| x.0 == l.var) {
+                (iter.kind, iter.dom) = (IterKind::Spatial, Range::to(n.clone()));
+                lane = Some(iter.var.expr());
+            }
+            iters.push(iter);
         }
-        iters.push(iter);
+        // Reduction iterators in terms of the loops' own.
+        let mut sub = Substitution::default();
+        for i in b.iters.iter().filter(|i| i.kind == IterKind::Reduce) {
+            sub.vars.insert(i.var.clone(), of_loops.apply(&i.binding));
+        }
+        let at: Vec<PrimExpr> = update.store.indices.iter().cloned().chain(lane).collect();
+        let value = PrimExpr::binary(update.op, PrimExpr::load(rf, at.clone()), update.value.clone());
+        let body = substitute_stmt(Stmt::store(rf, at, value), &sub);
+        let (reads, writes) = access_regions(None, &body, analyzer);
+        Block { name, iters, reads, writes, init: None, body, ..b.clone() }
     }
-    // Reduction iterators in terms of the loops' own.
-    let mut sub = Substitution::default();
-    for i in b.iters.iter().filter(|i| i.kind == IterKind::Reduce) {
-        sub.vars.insert(i.var.clone(), of_loops.apply(&i.binding));
-    }
-    let at: Vec<PrimExpr> = update.store.indices.iter().cloned().chain(lane).collect();
-    let value = PrimExpr::binary(update.op, PrimExpr::load(rf, at.clone()), update.value.clone());
-    let body = substitute_stmt(Stmt::store(rf, at, value), &sub);
-    let (reads, writes) = access_regions(None, &body, analyzer);
-    Block { name, iters, reads, writes, init: None, body, ..b.clone() }
-}
 
-/// A reduction iterator for a loop, over all that the loop may run over.
-fn reduce_iter(l: &For, part: &Part, analyzer: &Analyzer) -> IterVar {
-    let var = Var::new(format!("v_{}", l.var.name()), l.var.dtype());
-    let inner = |v: &Var| part.outside.iter().chain(&part.reduce).any(|o| o.var == *v);
-    let most = analyzer.bounds(&l.extent).max;
-    let extent = match free_vars(&l.extent).iter().any(inner) && most != IntBound::POS_INF {
-        true => PrimExpr::int(l.var.dtype(), most),
-        false => l.extent.clone(),
-    };
-    let dom = Range { min: l.min.clone(), extent };
-    IterVar { var, dom, kind: IterKind::Reduce, binding: l.var.expr() }
-}
-
-/// Copies of the spatial iterators of a block and of the loops of a part that drive them.
-fn copies(b: &Block, part: &Part) -> (Vec<(Var, PrimExpr)>, Vec<IterVar>, Substitution) {
-    let mut loop_vars = Substitution::default();
-    let mut loops = Vec::new();
-    for (v, extent) in &part.spatial {
-        let var = v.copy();
-        let extent = loop_vars.apply(extent);
-        loop_vars.vars.insert(v.clone(), var.expr());
-        loops.push((var, extent));
+    /// A reduction iterator for a loop, over all that the loop may run over.
+    fn reduce_iter(&self, l: &For) -> IterVar {
+        let var = Var::new(format!("v_{}", l.var.name()), l.var.dtype());
+        let inner = |v: &Var| self.part.outside.iter().chain(&self.part.reduce).any(|o| o.var == *v);
+        let most = self.analyzer.bounds(&l.extent).max;
+        let extent = match free_vars(&l.extent).iter().any(inner) && most != IntBound::POS_INF {
+            true => PrimExpr::int(l.var.dtype(), most),
+            false => l.extent.clone(),
+        };
+        let dom = Range { min: l.min.clone(), extent };
+        IterVar { var, dom, kind: IterKind::Reduce, binding: l.var.expr() }
     }
-    let mut iter_vars = Substitution::default();
-    let iters = b.iters.iter().filter(|i| i.kind == IterKind::Spatial).map(|i| {
-        let var = i.var.copy();
-        iter_vars.vars.insert(i.var.clone(), var.expr());
-        IterVar { var, dom: i.dom.clone(), kind: i.kind, binding: loop_vars.apply(&i.binding) }
-    });
-    let iters = iters.collect();
-    (loops, iters, iter_vars)
+
+    /// Copies of the spatial iterators of a block and of the loops of a part that drive them.
+    fn copies(&self) -> (Vec<(Var, PrimExpr)>, Vec<IterVar>, Substitution) {
+        let mut loop_vars = Substitution::default();
+        let mut loops = Vec::new();
+        for (v, extent) in &self.part.spatial {
+            let var = v.copy();
+            let extent = loop_vars.apply(extent);
+            loop_vars.vars.insert(v.clone(), var.expr());
+            loops.push((var, extent));
+        }
+        let mut iter_vars = Substitution::default();
+        let iters = self.part.block.iters.iter().filter(|i| i.kind == IterKind::Spatial).map(|i| {
+            let var = i.var.copy();
+            iter_vars.vars.insert(i.var.clone(), var.expr());
+            IterVar { var, dom: i.dom.clone(), kind: i.kind, binding: loop_vars.apply(&i.binding) }
+        });
+        let iters = iters.collect();
+        (loops, iters, iter_vars)
+    }
+
+    /// The loop over the lanes and an iterator of this kind that it drives, put behind the others; gives the last index of the
+    /// new buffer.
+    fn lane(&self, kind: IterKind, loops: &mut Vec<(Var, PrimExpr)>, iters: &mut Vec<IterVar>) -> Option<PrimExpr> {
+        let (l, n) = self.lanes.as_ref()?;
+        let (var, iter) = (l.0.copy(), Var::new(format!("v_{}", l.0.name()), l.0.dtype()));
+        iters.push(IterVar { var: iter.clone(), dom: Range::to(n.clone()), kind, binding: var.expr() });
+        loops.push((var, n.clone()));
+        Some(iter.expr())
+    }
+
+    /// `rf[…, lane] = neutral`
+    fn neutral_nest(&self, name: Name) -> Stmt {
+        let Factoring { update, rf, analyzer, .. } = self;
+        let (mut loops, mut iters, sub) = self.copies();
+        let mut at: Vec<PrimExpr> = update.store.indices.iter().map(|i| sub.apply(i)).collect();
+        at.extend(self.lane(IterKind::Spatial, &mut loops, &mut iters));
+        let body = Stmt::store(rf, at, update.neutral());
+        let (reads, writes) = access_regions(None, &body, analyzer);
+        nest(Block { name, iters, reads, writes, ..Block::root(Vec::new(), body) }, loops)
+    }
+
+    /// `out[…] = out[…] op rf[…, lane]`, with the block's init.
+    fn merge_nest(&self) -> Stmt {
+        let Factoring { update, part, rf, analyzer, .. } = self;
+        let b = &part.block;
+        let (mut loops, mut iters, sub) = self.copies();
+        iters.extend(part.outside.iter().map(|l| self.reduce_iter(l)));
+        let own: Vec<PrimExpr> = update.store.indices.iter().map(|i| sub.apply(i)).collect();
+        let mut at = own.clone();
+        at.extend(self.lane(IterKind::Reduce, &mut loops, &mut iters));
+        let out = &update.store.buffer;
+        let value = PrimExpr::binary(update.op, PrimExpr::load(out, own.clone()), PrimExpr::load(rf, at));
+        let body = Stmt::store(out, own, value);
+        let init = b.init.as_ref().map(|i| substitute_stmt(crate::tir_tools::freshen(i), &sub));
+        let (reads, writes) = access_regions(init.as_ref(), &body, analyzer);
+        nest(Block { iters, reads, writes, init, body, ..b.clone() }, loops)
+    }
 }
 
 fn nest(block: Block, loops: Vec<(Var, PrimExpr)>) -> Stmt {
     loops.into_iter().rev().fold(Stmt::Block(Box::new(block)), |body, (var, extent)| {
         Stmt::For(Box::new(For { body, ..serial(&var, extent) }))
     })
-}
-
-/// `rf[…, lane] = neutral`
-fn neutral_nest(
-    b: &Block,
-    update: &Update,
-    part: &Part,
-    rf: &Buffer,
-    lanes: Lanes,
-    name: tvm_ir::name::Name,
-    analyzer: &Analyzer,
-) -> Stmt {
-    let (mut loops, mut iters, sub) = copies(b, part);
-    let mut at: Vec<PrimExpr> = update.store.indices.iter().map(|i| sub.apply(i)).collect();
-    if let Some((l, n)) = lanes {
-        let (var, iter) = (l.0.copy(), Var::new(format!("v_{}", l.0.name()), l.0.dtype()));
-        at.push(iter.expr());
-        iters.push(IterVar { var: iter, dom: Range::to(n.clone()), kind: IterKind::Spatial, binding: var.expr() });
-        loops.push((var, n.clone()));
-    }
-    let body = Stmt::store(rf, at, update.neutral());
-    let (reads, writes) = access_regions(None, &body, analyzer);
-    nest(Block { name, iters, reads, writes, ..Block::root(Vec::new(), body) }, loops)
-}
-
-/// `out[…] = out[…] op rf[…, lane]`, with the block's init.
-fn merge_nest(b: &Block, update: &Update, part: &Part, rf: &Buffer, lanes: Lanes, analyzer: &Analyzer) -> Stmt {
-    let (mut loops, mut iters, sub) = copies(b, part);
-    iters.extend(part.outside.iter().map(|l| reduce_iter(l, part, analyzer)));
-    let own: Vec<PrimExpr> = update.store.indices.iter().map(|i| sub.apply(i)).collect();
-    let mut at = own.clone();
-    if let Some((l, n)) = lanes {
-        let (var, iter) = (l.0.copy(), Var::new(format!("v_{}", l.0.name()), l.0.dtype()));
-        at.push(iter.expr());
-        iters.push(IterVar { var: iter, dom: Range::to(n.clone()), kind: IterKind::Reduce, binding: var.expr() });
-        loops.push((var, n.clone()));
-    }
-    let out = &update.store.buffer;
-    let value = PrimExpr::binary(update.op, PrimExpr::load(out, own.clone()), PrimExpr::load(rf, at));
-    let body = Stmt::store(out, own, value);
-    let init = b.init.as_ref().map(|i| substitute_stmt(crate::tir_tools::freshen(i), &sub));
-    let (reads, writes) = access_regions(init.as_ref(), &body, analyzer);
-    nest(Block { iters, reads, writes, init, body, ..b.clone() }, loops)
 }
